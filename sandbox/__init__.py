@@ -1,0 +1,1 @@
+"""Runs hostile code once and says what happened. Knows nothing of stages, Dask or Parquet."""

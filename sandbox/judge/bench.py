@@ -1,0 +1,198 @@
+"""Everything about one task that the judge keeps private and reuses for all of the task's candidates."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import torch
+from pydantic import JsonValue
+
+from sandbox.channel import MAX_CALLS, Parameters
+from sandbox.errors import SandboxFault
+from sandbox.forkserver import ForkServer
+from sandbox.judge.contents import FAMILIES, Source
+from sandbox.judge.runner_host import RunnerEnded, RunnerHost
+from sandbox.judge.truth import Truth
+from sandbox.limits import Limits
+from sandbox.reference import load_task_source
+from sandbox.runner import CONSTRUCTION_SEED
+from sandbox.servers import Servers
+from sandbox.slots import Region, Weights, slot_layout
+from schemas.parameters import JudgeParameters
+from schemas.task import Task
+
+SLOTS = 8
+"""Slots of one runner: most calls of a block, at most MAX_CALLS."""
+SLOT_BUDGET = 1 << 30
+"""Bytes of all slots of one runner; large tasks get fewer slots."""
+POOL_BUDGET = 512 << 20
+"""Bytes of contents and truths that a bench keeps per family. Past it contents are drawn anew for every runner."""
+MIN_FLUSH = 1 << 20
+COMPILE_SECONDS = 300.0
+BASELINE_LIMITS = Limits(memory_bytes=32 << 30)
+
+
+class Content(NamedTuple):
+    """The inputs of one call and what the outputs should be."""
+
+    family: str
+    inputs: tuple[torch.Tensor, ...]
+    truths: tuple[Truth, ...]
+
+
+class Bench:
+    """One task on this machine: reference, weights, contents with truths, and the baselines' runners."""
+
+    def __init__(
+        self,
+        task: Task,
+        parameters: JudgeParameters,
+        *,
+        servers: Servers,
+        cache_bytes: int,
+        threads: int,
+        source: Source | None = None,
+    ) -> None:
+        """Open the bench. `cache_bytes` is the last-level cache's size.
+
+        Raises `ValueError` where the task's source does not run in float64.
+        """
+        self.task = task
+        self.parameters = parameters
+        self.source = source or Source()
+        self._servers, self._threads = servers, threads
+        self._reference = load_task_source(task.source)
+        with torch.no_grad():
+            self.seeded = {k: v.clone() for k, v in self._reference.construct(CONSTRUCTION_SEED).state_dict().items()}
+            self.redrawn = self.source.redraw(self.seeded)
+            self._plain = self._reference.construct(CONSTRUCTION_SEED)
+            self._exact = self._reference.construct(CONSTRUCTION_SEED).double()
+        self.weights = Weights.of(self.seeded)
+        self.weight_region = Region.create(self.weights.nbytes)
+        for field, value in zip(self.weights.fields, self.redrawn.values(), strict=True):
+            self.weight_region.tensor(field).copy_(value)
+        per_slot = slot_layout(task.inputs, task.outputs, 1).slot_bytes
+        self.slots = max(1, min(SLOTS, MAX_CALLS, SLOT_BUDGET // per_slot))
+        self.flush = torch.zeros(max(MIN_FLUSH, 2 * cache_bytes) // 4, dtype=torch.int32)
+        truth_bytes = 3 * task.output_bytes  # head, rest and inverse scale of every element
+        self._capacity = max(1, POOL_BUDGET // (task.input_bytes + truth_bytes))
+        self._pools: dict[tuple[bool, str], list[Content]] = {}
+        self._hosts: dict[str, RunnerHost] = {}
+        self._scratch = Path(tempfile.mkdtemp(prefix="quarry-bench-"))
+
+    def close(self) -> None:
+        """End the baselines' runners and let all memory go."""
+        for host in self._hosts.values():
+            host.close()
+        self._hosts.clear()
+        self._pools.clear()
+        self.weight_region.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def contents(
+        self, family: str, count: int, start: int = 0, *, mode: Parameters = Parameters.STATE_DICT
+    ) -> list[Content]:
+        """Contents `start` … `start + count` of a family, drawn when first asked for.
+
+        A runner that is given each of them once never sees one again; the next runner starts from zero.
+        """
+        pool = self._pools.setdefault((mode is Parameters.SEEDED, family), [])
+        while len(pool) < min(start + count, self._capacity):
+            pool.append(self.draw(family, mode=mode))
+        kept = pool[start : start + count]
+        return kept + [self.draw(family, mode=mode) for _ in range(count - len(kept))]
+
+    def draw(self, family: str, *, mode: Parameters = Parameters.STATE_DICT) -> Content:
+        """One new content with its truth: the reference in float64 on the already rounded inputs."""
+        inputs = tuple(self.source.draw(spec, family) for spec in self.task.inputs)
+        return Content(family, inputs, self.truth(inputs, mode=mode))
+
+    def truth(self, inputs: Sequence[torch.Tensor], *, mode: Parameters = Parameters.STATE_DICT) -> tuple[Truth, ...]:
+        """The truths of all outputs for these inputs."""
+        values = self.exact(inputs, mode=mode)
+        dtypes = [getattr(torch, spec.dtype.value) for spec in self.task.outputs]
+        return tuple(Truth(value, dtype) for value, dtype in zip(values, dtypes, strict=True))
+
+    def exact(
+        self, inputs: Sequence[torch.Tensor], *, mode: Parameters = Parameters.STATE_DICT
+    ) -> tuple[torch.Tensor, ...]:
+        """The float64 outputs of the reference."""
+        with torch.no_grad():
+            self._exact.load_state_dict(self.seeded if mode is Parameters.SEEDED else self.redrawn)
+            wide = [value.double() if value.is_floating_point() else value for value in inputs]
+            return as_tuple(self._exact(*wide))
+
+    def eager(self, inputs: Sequence[torch.Tensor], neutral: str | None = None) -> tuple[torch.Tensor, ...]:
+        """The reference in its own precision, in this process: the yardstick of the tolerance.
+
+        With `neutral`, the parameter of that name keeps its value from construction (a zero bias, a unit gain).
+        """
+        state = self.redrawn if neutral is None else {**self.redrawn, neutral: self._left_out(neutral)}
+        with torch.no_grad():
+            self._plain.load_state_dict(state)
+            return as_tuple(self._plain(*inputs))
+
+    def _left_out(self, name: str) -> torch.Tensor:
+        """A parameter as a kernel that forgot it would have it: as constructed if constant there, else zero."""
+        value = self.seeded[name]
+        constant = value.numel() > 1 and bool((value == value.flatten()[0]).all())
+        return value if constant else torch.zeros_like(value)
+
+    def candidate(self, payload: dict[str, JsonValue], *, scratch: Path, limits: Limits) -> RunnerHost:
+        """A runner for a candidate, its model standing. Raises `RunnerEnded`, its own doing."""
+        init_inputs: JsonValue = self._reference.get_init_inputs()  # type: ignore[assignment]
+        payload = {**payload, "role": "candidate", "init_inputs": init_inputs}
+        return self._open(self._servers.untrusted, payload, scratch, limits, self.parameters.run_deadline_s)
+
+    def baseline(self, role: Literal["eager", "again", "compiled"]) -> RunnerHost:
+        """The runner of a baseline, kept open; `again` is a second eager one, for the noise floor.
+
+        Raises `SandboxFault`: a baseline that does not run is no candidate's doing.
+        """
+        if role not in self._hosts:
+            payload: dict[str, JsonValue] = {
+                "role": "compiled" if role == "compiled" else "eager",
+                "source": self.task.source,
+            }
+            try:
+                host = self._open(self._servers.trusted, payload, self._scratch, BASELINE_LIMITS, COMPILE_SECONDS)
+                if role == "compiled":
+                    contents = [content.inputs for content in self.contents("normal", 1)]
+                    host.block(contents, COMPILE_SECONDS, self.flush)
+            except RunnerEnded as error:
+                raise SandboxFault(
+                    f"the {role} baseline of task {self.task.task_id} {error.how}: {error.log}"
+                ) from None
+            self._hosts[role] = host
+        return self._hosts[role]
+
+    def _open(
+        self, server: ForkServer, payload: dict[str, JsonValue], scratch: Path, limits: Limits, deadline_s: float
+    ) -> RunnerHost:
+        layout = slot_layout(self.task.inputs, self.task.outputs, self.slots)
+        host = RunnerHost(layout, self.weight_region, self.source)
+        try:
+            host.start(
+                server,
+                {**payload, "threads": self._threads},
+                self.weights,
+                scratch=scratch,
+                limits=limits,
+                deadline_s=deadline_s,
+            )
+        except BaseException:
+            host.close()
+            raise
+        return host
+
+
+def as_tuple(result: object) -> tuple[torch.Tensor, ...]:
+    """A model's result as a tuple of tensors."""
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)  # type: ignore[return-value]
+
+
+__all__ = ["FAMILIES", "Bench", "Content", "as_tuple"]

@@ -1,0 +1,182 @@
+"""The judge of one device: keeps benches open, forks runners, turns what happens into outcomes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from pydantic import JsonValue
+
+from sandbox.channel import Parameters
+from sandbox.gate import Gate
+from sandbox.judge.bench import Bench
+from sandbox.judge.outcome import Outcome
+from sandbox.judge.profile import check_roofline, profile
+from sandbox.judge.runner_host import RunnerEnded, RunnerHost
+from sandbox.judge.verify import Checker, Suspicion, verification, verify
+from sandbox.limits import Limits
+from sandbox.servers import Servers
+from schemas.baseline import Baseline
+from schemas.candidate import Candidate
+from schemas.evaluation import Profile, Verdict, Verification
+from schemas.hardware import Hardware
+from schemas.parameters import JudgeParameters
+from schemas.task import Task
+
+OPEN_BENCHES = 3
+"""Benches kept open at once: episodes of a few tasks run interleaved."""
+CONFINEMENT = "process-group+rlimits+no_new_privs"
+LOG_LINES = 12
+
+
+class Judged(NamedTuple):
+    """A candidate with what its build left."""
+
+    task: Task
+    candidate: Candidate
+    artefacts: Sequence[dict[str, JsonValue]]
+    """What the extension loader is told: call key, path and module name of every built extension."""
+    baseline: Baseline
+
+
+class Judge:
+    """Judges candidates on the CPU. One instance per device: nothing else may time there."""
+
+    def __init__(self, parameters: JudgeParameters, *, hardware: Hardware, gate: Gate, servers: Servers) -> None:
+        """A judge that forks its runners from `servers`, which stay its owner's to stop."""
+        self._parameters, self._hardware, self._gate, self._servers = parameters, hardware, gate, servers
+        self._benches: OrderedDict[str, Bench] = OrderedDict()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def gate(self) -> Gate:
+        """The gate to the device."""
+        return self._gate
+
+    def close(self) -> None:
+        """End all runners."""
+        while self._benches:
+            self._benches.popitem()[1].close()
+
+    def bench(self, task: Task) -> Bench:
+        """The task's bench, opened if need be; the least recently used one gives way."""
+        if task.task_id not in self._benches:
+            while len(self._benches) >= OPEN_BENCHES:
+                self._benches.popitem(last=False)[1].close()
+            self._benches[task.task_id] = Bench(
+                task,
+                self._parameters,
+                servers=self._servers,
+                cache_bytes=self._hardware.cache_bytes,
+                threads=self._hardware.units,
+            )
+        self._benches.move_to_end(task.task_id)
+        return self._benches[task.task_id]
+
+    def verify(self, judged: Judged) -> Outcome:
+        """Is it right? A null verdict means that every planned call was."""
+        checker = Checker(judged.baseline.tolerance)
+
+        def work(bench: Bench, host: RunnerHost) -> tuple[Verification, Profile | None]:
+            return verify(bench, host, checker), None
+
+        return self._judge(judged, checker, work)
+
+    def profile(self, judged: Judged) -> Outcome:
+        """How fast is it? A null verdict comes with times.
+
+        Raises `sandbox.judge.profile.NoiseFault`.
+        """
+        checker = Checker(judged.baseline.tolerance)
+
+        def work(bench: Bench, host: RunnerHost) -> tuple[Verification, Profile | None]:
+            times = profile(bench, host, judged.baseline, checker, self._gate)
+            if times is not None:
+                check_roofline(times, self._hardware)
+            return verification(checker, checker.calls, host.parameters), times
+
+        return self._judge(judged, checker, work)
+
+    def _judge(
+        self,
+        judged: Judged,
+        checker: Checker,
+        work: Callable[[Bench, RunnerHost], tuple[Verification, Profile | None]],
+    ) -> Outcome:
+        bench = self.bench(judged.task)
+        mode = Parameters.NONE
+        try:
+            with self._runner(bench, judged) as host:
+                mode = host.parameters
+                found, times = work(bench, host)
+        except RunnerEnded as end:
+            verdict = Verdict.TIMED_OUT if end.how == "timed_out" else Verdict.CRASHED
+            return _outcome(verdict, _why(end, bench), _partial(checker, mode))
+        except Suspicion as suspicion:
+            return _outcome(Verdict.SUSPECT, str(suspicion), _partial(checker, mode), rule=suspicion.rule)
+        if not found.passed:
+            return _outcome(Verdict.WRONG, found.message, found)
+        return _outcome(None, "", found, profile=times)
+
+    @contextmanager
+    def _runner(self, bench: Bench, judged: Judged) -> Iterator[RunnerHost]:
+        """A fresh runner of the candidate in a scratch folder of its own; both are gone afterwards."""
+        scratch = Path(tempfile.mkdtemp(prefix="quarry-run-"))
+        try:
+            workspace = scratch / "workspace"
+            write_files(judged.candidate, workspace)
+            payload: dict[str, JsonValue] = {"workspace": str(workspace), "artefacts": list(judged.artefacts)}
+            limits = Limits(memory_bytes=self._parameters.memory_mb << 20)
+            host = bench.candidate(payload, scratch=scratch, limits=limits)
+            try:
+                yield host
+            finally:
+                host.close()
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def write_files(candidate: Candidate, workspace: Path) -> None:
+    """Write a candidate's files below `workspace`; paths were validated to stay inside."""
+    for file in candidate.files:
+        target = workspace / file.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(file.text)
+
+
+def _outcome(
+    verdict: Verdict | None,
+    message: str,
+    found: Verification | None,
+    *,
+    rule: str | None = None,
+    profile: Profile | None = None,
+) -> Outcome:
+    return Outcome(
+        verdict=verdict, rule=rule, message=message, verification=found, profile=profile, confinement=CONFINEMENT
+    )
+
+
+def _partial(checker: Checker, mode: Parameters) -> Verification | None:
+    """What was seen before the end; never a pass, since one call more was planned than was good."""
+    return verification(checker, checker.calls + 1, mode) if checker.calls else None
+
+
+def _why(end: RunnerEnded, bench: Bench) -> str:
+    """How the runner ended, in words for the policy: its own traceback without our frames and paths."""
+    if end.how == "timed_out":
+        return f"did not finish a block of calls within {bench.parameters.run_deadline_s:g} s"
+    lines = [line for line in end.log.strip().splitlines() if "/sandbox/" not in line][-LOG_LINES:]
+    return "crashed: " + re.sub(r'"[^"]*/(\w+\.py)"', r'"\1"', "\n".join(lines))

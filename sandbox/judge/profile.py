@@ -1,0 +1,91 @@
+"""How fast is it? Times a candidate against both baselines under one protocol, checking every timed call."""
+
+from __future__ import annotations
+
+from sandbox.errors import SandboxFault
+from sandbox.gate import Gate
+from sandbox.judge.bench import Bench
+from sandbox.judge.race import Race, Side
+from sandbox.judge.runner_host import RunnerHost
+from sandbox.judge.timing import half_width, timing
+from sandbox.judge.verify import Checker, Suspicion
+from schemas.baseline import Baseline
+from schemas.evaluation import Profile
+from schemas.hardware import Hardware
+
+MIN_ROUNDS = 3
+TARGET_HALF_WIDTH = 0.02
+"""Rounds end early once the speed-up over eager is known this well."""
+NOISY_HALF_WIDTH = 0.30
+"""An interval this wide after all rounds says that the machine, not the candidate, was measured."""
+EXTRA_ROUNDS = 4
+LAUNCH_BOUND_SECONDS = 10e-6
+"""Below this a call measures Python's dispatch, and gets no speed label."""
+ROOFLINE_SLACK = 0.8
+"""Measured peak rates are good to about this; a time further below the roofline's cannot be real."""
+
+
+class NoiseFault(SandboxFault):
+    """The machine was too unsteady for a label."""
+
+
+def profile(bench: Bench, host: RunnerHost, baseline: Baseline, checker: Checker, gate: Gate) -> Profile | None:
+    """The candidate's times and speed-ups; null where a timed call was wrong (the checker then says so).
+
+    Raises `RunnerEnded`, `Suspicion`, and `NoiseFault` where the interval stays too wide for any label.
+    """
+    sides = [Side("candidate", host, checker), Side("eager", bench.baseline("eager"))]
+    if baseline.compiled is not None:
+        sides.append(Side("compiled", bench.baseline("compiled")))
+    race = Race(bench, gate, sides)
+    race.warm()
+    run_rounds(race, "eager", "candidate", bench.parameters.rounds)
+    if not race.all_good():
+        return None
+    return _profile(race, baseline)
+
+
+def run_rounds(race: Race, numerator: str, denominator: str, rounds: int) -> None:
+    """Rounds until the ratio of two sides is known well, at most `rounds` and some more on an unsteady machine.
+
+    Ends early on a wrong call. Raises `NoiseFault`.
+    """
+    while race.all_good():
+        if race.rounds >= MIN_ROUNDS:
+            ratio = race.ratio(numerator, denominator)
+            width = half_width(ratio)
+            if width < (TARGET_HALF_WIDTH if race.rounds < rounds else NOISY_HALF_WIDTH):
+                return
+            if race.rounds >= rounds + EXTRA_ROUNDS:
+                raise NoiseFault(
+                    f"the machine is too unsteady: {numerator} over {denominator} is {ratio.value:.2f} "
+                    f"[{ratio.low:.2f}, {ratio.high:.2f}] after {race.rounds} rounds; run again when it is quiet"
+                )
+        race.round()
+
+
+def _profile(race: Race, baseline: Baseline) -> Profile:
+    times = {name: timing(race.seconds(name)) for name in race.sides}
+    seconds = times["candidate"].seconds
+    return Profile(
+        candidate=times["candidate"],
+        eager=times["eager"],
+        compiled=times.get("compiled"),
+        speedup_eager=race.ratio("eager", "candidate"),
+        speedup_compiled=race.ratio("compiled", "candidate") if "compiled" in times else None,
+        roofline_share=baseline.roofline_seconds / seconds,
+        rounds=race.rounds,
+        calls=race.sides["candidate"].total,
+        cache="cold",
+        launch_bound=seconds < LAUNCH_BOUND_SECONDS,
+    )
+
+
+def check_roofline(profile: Profile, hardware: Hardware) -> None:
+    """A time that the machine's measured rates forbid is not fast but wrong. Raises `Suspicion`."""
+    if profile.roofline_share > 1 / ROOFLINE_SLACK:
+        raise Suspicion(
+            "faster_than_roofline",
+            f"{profile.candidate.seconds * 1e6:.1f} us a call is {profile.roofline_share:.2f} times faster than "
+            f"{hardware.name} allows at its measured peak rates",
+        )

@@ -1,0 +1,120 @@
+"""Interleaved rounds of several runners on one device, every call of an untrusted side checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sandbox.gate import Gate
+from sandbox.judge.bench import Bench, Content
+from sandbox.judge.contents import TIMED_FAMILIES
+from sandbox.judge.runner_host import Block, RunnerHost
+from sandbox.judge.timing import WARM_BLOCKS, Sample, Trace, calls_for, paired_ratio, palindrome, quiet
+from sandbox.judge.verify import Checker, look_again
+from schemas.timing import Ratio
+
+
+class Ran(NamedTuple):
+    """A block of an untrusted side that waits for its check."""
+
+    contents: list[Content]
+    block: Block
+
+
+class Side:
+    """One contender: its runner, and the checker of its outputs if it is not to be trusted."""
+
+    def __init__(self, name: str, host: RunnerHost, checker: Checker | None = None) -> None:
+        self.name, self.host, self.checker = name, host, checker
+        self.trace = Trace()
+        self.fastest = math.inf
+        """Seconds per call in its fastest block so far."""
+        self.total = 0
+        """Calls so far, warm ones included."""
+        self.unseen: list[Ran] = []
+        """Blocks not yet held against the truth."""
+
+
+class Race:
+    """Sides that run in turns. Use `warm` once, then `round` as often as the interval needs.
+
+    A block is as many calls as last `block_ms` at the side's fastest pace so far, so that the hand-over does not
+    matter; one call more or less keeps the number secret.
+    """
+
+    def __init__(self, bench: Bench, gate: Gate, sides: Sequence[Side]) -> None:
+        self._bench, self._gate = bench, gate
+        self.sides = {side.name: side for side in sides}
+        self.rounds = 0
+
+    def warm(self) -> None:
+        """Blocks before the first sample, the last of which sizes the later ones.
+
+        Raises `RunnerEnded` and `Suspicion`.
+        """
+        planned = [(side, self._contents(side, 1)) for side in self.sides.values() for _ in range(WARM_BLOCKS)]
+        with quiet(self._gate):
+            for side, contents in planned:
+                side.fastest = min(side.fastest, self._block(side, contents).compute)
+        self._check()
+
+    def round(self) -> None:
+        """One palindrome of blocks under the clock; truths are looked at when the clock has stopped.
+
+        Raises `RunnerEnded` and `Suspicion`.
+        """
+        turns = palindrome(self._bench.source, list(self.sides.values()))
+        planned = [(side, self._contents(side, self._calls(side))) for side in turns]
+        with quiet(self._gate):
+            for side, contents in planned:
+                sample = self._block(side, contents)
+                side.fastest = min(side.fastest, sample.compute)
+                side.trace.samples.append(sample)
+        self._check()
+        self.rounds += 1
+
+    def all_good(self) -> bool:
+        """Whether every checked call so far was right."""
+        return all(s.checker.calls_good == s.checker.calls for s in self.sides.values() if s.checker is not None)
+
+    def seconds(self, name: str) -> list[float]:
+        """Seconds per call of a side, block by block; storing counts beyond what it takes the eager side."""
+        return self.sides[name].trace.seconds(self.sides["eager"].trace.store_seconds())
+
+    def ratio(self, numerator: str, denominator: str) -> Ratio:
+        """Paired ratio of two sides' times."""
+        return paired_ratio(self.seconds(numerator), self.seconds(denominator), self._bench.parameters.confidence)
+
+    def _calls(self, side: Side) -> int:
+        wanted = calls_for(side.fastest, self._bench.parameters.block_ms / 1e3, self._bench.slots)
+        return min(self._bench.slots, wanted + self._bench.source.below(2))
+
+    def _block(self, side: Side, contents: list[Content]) -> Sample:
+        self._look_again(side)
+        inputs = [content.inputs for content in contents]
+        block = side.host.block(inputs, self._bench.parameters.run_deadline_s, self._bench.flush)
+        if side.checker is not None:
+            side.unseen.append(Ran(contents, block))
+        return Sample(block.compute_seconds / len(contents), block.store_seconds / len(contents))
+
+    def _contents(self, side: Side, calls: int) -> list[Content]:
+        """Contents new to an untrusted runner; a trusted one may see them again."""
+        start = side.total if side.checker is not None else 0
+        family = TIMED_FAMILIES[side.total % len(TIMED_FAMILIES)]
+        side.total += calls
+        return self._bench.contents(family, calls, start, mode=side.host.parameters)
+
+    def _look_again(self, side: Side) -> None:
+        """The second look at the last block, as late as its slots stay untouched."""
+        if side.unseen:
+            look_again(side.unseen[-1].contents, side.host)
+
+    def _check(self) -> None:
+        for side in self.sides.values():
+            self._look_again(side)
+            for contents, block in side.unseen:
+                for content, outputs in zip(contents, block.outputs, strict=True):
+                    assert side.checker is not None
+                    side.checker.check(content, outputs)
+            side.unseen.clear()

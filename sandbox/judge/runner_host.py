@@ -1,0 +1,196 @@
+"""The judge's end of one runner: fills its slots, says go, holds the clock, takes the outputs away."""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import torch
+from pydantic import JsonValue
+
+from sandbox.channel import MAX_CALLS, Answer, Order, Parameters, channel, receive_answer, send_order
+from sandbox.errors import SandboxFault
+from sandbox.forkserver import Child, Ended, ForkServer
+from sandbox.judge.contents import Source
+from sandbox.limits import Limits
+from sandbox.slots import Layout, Region, Weights, layout_to_json
+
+ENDING_SECONDS = 5.0
+NAN_PATTERN = 0x7FC00000
+
+
+class RunnerEnded(Exception):
+    """The runner failed, died or ran out of time: its own doing."""
+
+    def __init__(self, how: Literal["crashed", "timed_out"], log: str) -> None:
+        super().__init__(how)
+        self.how = how
+        self.log = log
+
+
+class Block(NamedTuple):
+    """What one block gave: seconds on the judge's clock and private copies of all outputs, call by call."""
+
+    compute_seconds: float
+    """From "go" to "computed", all calls together."""
+    store_seconds: float
+    """From "computed" to "stored"."""
+    outputs: list[tuple[torch.Tensor, ...]]
+
+
+class RunnerHost:
+    """One runner with its slots. Every block's inputs are written by the judge, its outputs poisoned before."""
+
+    def __init__(self, layout: Layout, weights: Region, source: Source) -> None:
+        self.layout = layout
+        self.parameters = Parameters.NONE
+        self._region = Region.create(layout.nbytes)
+        self._weights = weights
+        self._source = source
+        self._sequence = 0
+        self._child: Child | None = None
+        self._channel: socket.socket | None = None
+        self._later: list[tuple[int, tuple[torch.Tensor, ...]]] = []
+
+    def start(
+        self,
+        server: ForkServer,
+        payload: Mapping[str, JsonValue],
+        weights: Weights,
+        *,
+        scratch: Path,
+        limits: Limits,
+        deadline_s: float,
+    ) -> None:
+        """Fork the runner and wait until its model stands. Raises `RunnerEnded`."""
+        self._channel, theirs = channel()
+        with theirs:
+            self._child = server.fork(
+                "sandbox.runner:main",
+                {**payload, "slots": layout_to_json(self.layout), "weights": weights.to_json()},
+                fds=(theirs.fileno(), self._region.fd, self._weights.fd),
+                scratch=scratch,
+                limits=limits,
+            )
+        message = self._expect(Answer.READY, deadline_s)
+        self.parameters = Parameters(message) if message in set(Parameters) else Parameters.SEEDED
+
+    def block(self, contents: Sequence[tuple[torch.Tensor, ...]], deadline_s: float, flush: torch.Tensor) -> Block:
+        """Run one call for each content, in a secret order of slots.
+
+        `flush` is written over before the clock starts, so that caches hold none of the contents.
+        Raises `RunnerEnded`; `InputsChanged` is left to `inputs_intact`, which reads the slots afterwards.
+        """
+        if not 0 < len(contents) <= min(MAX_CALLS, self.layout.slots):
+            raise ValueError(f"a block of {len(contents)} calls does not fit {self.layout.slots} slots")
+        slots = self._source.permutation(self.layout.slots)[: len(contents)]
+        for slot, content in zip(slots, contents, strict=True):
+            self._fill(slot, content)
+        self._sequence += 1
+        flush.fill_(self._sequence)
+        assert self._channel is not None
+        start = time.perf_counter()
+        try:
+            send_order(self._channel, Order.RUN, self._sequence, slots)
+        except OSError:
+            raise self._ended() from None
+        self._expect(Answer.COMPUTED, deadline_s)
+        computed = time.perf_counter()
+        self._expect(Answer.STORED, deadline_s)
+        stored = time.perf_counter()
+        outputs = [tuple(view.clone() for view in self._outputs(slot)) for slot in slots]
+        self._later = list(zip(slots, outputs, strict=True))
+        return Block(computed - start, stored - computed, outputs)
+
+    def inputs_intact(self, contents: Sequence[tuple[torch.Tensor, ...]]) -> bool:
+        """Whether the last block left its inputs as they were."""
+        return all(
+            torch.equal(view, value)
+            for (slot, _), content in zip(self._later, contents, strict=True)
+            for view, value in zip(self._inputs(slot), content, strict=True)
+        )
+
+    def outputs_settled(self) -> bool:
+        """Whether the last block's outputs still stand as they did when it claimed to be done.
+
+        A look some time later: work that went on after the claim shows as a change.
+        """
+        return all(
+            _same_bytes(view, value)
+            for slot, outputs in self._later
+            for view, value in zip(self._outputs(slot), outputs, strict=True)
+        )
+
+    def close(self) -> None:
+        """End the runner and let its memory go."""
+        self._later = []
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
+        if self._region.fd >= 0:
+            self._region.close()
+
+    def _fill(self, slot: int, content: tuple[torch.Tensor, ...]) -> None:
+        for view, value in zip(self._inputs(slot), content, strict=True):
+            view.copy_(value)
+        for view in self._outputs(slot):
+            _poison(view, self._source)
+
+    def _inputs(self, slot: int) -> list[torch.Tensor]:
+        return [self._region.tensor(field, slot * self.layout.slot_bytes) for field in self.layout.inputs]
+
+    def _outputs(self, slot: int) -> list[torch.Tensor]:
+        return [self._region.tensor(field, slot * self.layout.slot_bytes) for field in self.layout.outputs]
+
+    def _expect(self, answer: Answer, deadline_s: float) -> int:
+        """The detail of the expected answer; anything else ends the runner."""
+        assert self._channel is not None
+        try:
+            message = receive_answer(self._channel, deadline_s)
+        except TimeoutError:
+            raise self._ended("timed_out") from None
+        if message is None or message.answer is not answer or message.sequence != self._sequence:
+            raise self._ended()
+        return message.detail
+
+    def _ended(self, how: Literal["crashed", "timed_out"] = "crashed") -> RunnerEnded:
+        """Stop the runner and say how it ended; what it printed is a log for the reader, not evidence."""
+        assert self._child is not None
+        ended = self._child.wait(0.0 if how == "timed_out" else ENDING_SECONDS)
+        self._child = None
+        return RunnerEnded(how, _describe(ended) if how == "crashed" else ended.stderr)
+
+
+def _describe(ended: Ended) -> str:
+    if ended.kind == "signalled":
+        return f"killed by signal {ended.code}\n{ended.stderr}"
+    return ended.stderr or f"ended with exit status {ended.code}"
+
+
+def _poison(view: torch.Tensor, source: Source) -> None:
+    """Overwrite an output with a secret pattern: NaN or a huge number for floats, noise otherwise."""
+    secret = source.below(1 << 20)
+    if view.dtype is torch.float32:
+        bits = NAN_PATTERN | secret if secret & 1 else 0x7E000000 | secret
+        view.view(torch.int32).fill_(bits)
+    elif view.dtype.is_floating_point:
+        view.fill_(math.nan if secret & 1 else torch.finfo(view.dtype).max)
+    else:
+        view.fill_(bool(secret & 1) if view.dtype is torch.bool else secret % 251)
+
+
+def _same_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return torch.equal(left.contiguous().view(-1).view(torch.uint8), right.contiguous().view(-1).view(torch.uint8))
+
+
+def out_of_memory(error: OSError) -> SandboxFault:
+    """The fault for slots that the machine cannot hold."""
+    return SandboxFault(f"no memory for the judge's slots: {os.strerror(error.errno or 0)}")

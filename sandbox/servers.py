@@ -1,0 +1,47 @@
+"""The two fork servers of a process: one for foreign code, one for our own baselines, each started when first used.
+
+They are apart because the baselines' server knows where compiled baselines are cached, and foreign code must not.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from sandbox.forkserver import ForkServer
+
+UNTRUSTED = ("torch", "torch.utils.cpp_extension")
+TRUSTED = ("torch", "sandbox.warm")
+
+
+class Servers:
+    """Fork servers that give their children `threads` compute threads."""
+
+    def __init__(self, *, threads: int, cache: Path) -> None:
+        """`cache` is a folder that lasts: what `torch.compile` builds is kept there."""
+        self._threads, self._inductor = threads, cache / "inductor"
+        self._started: list[ForkServer] = []
+
+    @cached_property
+    def untrusted(self) -> ForkServer:
+        """Forks candidates: their builds' recordings and their runners."""
+        return self._start(ForkServer(UNTRUSTED, threads=self._threads))
+
+    @cached_property
+    def trusted(self) -> ForkServer:
+        """Forks baselines, with `torch.compile` warmed up."""
+        self._inductor.mkdir(parents=True, exist_ok=True)
+        # Inductor keeps kernels in its cache folder but precompiled headers in the temporary one; both should last.
+        places = {"TORCHINDUCTOR_CACHE_DIR": str(self._inductor), "TMPDIR": str(self._inductor)}
+        return self._start(ForkServer(TRUSTED, threads=self._threads, environment=places))
+
+    def stop(self) -> None:
+        """Stop what was started."""
+        for server in self._started:
+            server.stop()
+        self._started.clear()
+
+    def _start(self, server: ForkServer) -> ForkServer:
+        server.start()
+        self._started.append(server)
+        return server

@@ -1,0 +1,125 @@
+"""Everything a user may set in `params.yaml`, validated before any work starts."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from schemas.record import Record
+
+
+class MineParameters(Record):
+    """Which operators to look for."""
+
+    libraries: tuple[Literal["torch"], ...] = ("torch",)
+    limit: PositiveInt | None = None
+    """At most this many operators are kept; null keeps all."""
+
+
+class SynthesizeParameters(Record):
+    """How many tasks to compose, and how large."""
+
+    seed: NonNegativeInt = 0
+    tasks: PositiveInt = 40
+    operators: tuple[PositiveInt, PositiveInt] = (1, 5)
+    """Fewest and most operators in a task."""
+    eager_ms: tuple[float, float] = (2.0, 10.0)
+    """Work window: expected eager time in milliseconds, drawn log-uniformly."""
+    max_tensor_mb: PositiveInt = 64
+    """Largest single tensor in MiB."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.operators[0] > self.operators[1]:
+            raise ValueError("operators: the first number must not exceed the second")
+        if not 0 < self.eager_ms[0] <= self.eager_ms[1]:
+            raise ValueError("eager_ms: needs 0 < first <= second")
+        return self
+
+
+class JudgeParameters(Record):
+    """How hard every candidate is looked at. Part of every verdict's key."""
+
+    families: tuple[str, ...] = ("normal", "uniform", "offset", "heavy_tail", "spikes", "constant_rows")
+    verify_calls: PositiveInt = 12
+    """Checked calls of a verification, spread over the families."""
+    rounds: PositiveInt = 6
+    """ABBA rounds of a profile."""
+    block_ms: float = Field(default=10.0, gt=0)
+    """Shortest block in milliseconds."""
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    tolerance_factor: float = Field(default=3.0, gt=1, le=10)
+    """A candidate may be this many times worse than the eager reference against float64."""
+    floor_ulps: float = Field(default=4.0, gt=0)
+    """Budgets never fall below this many units in the last place at the output's scale."""
+    build_deadline_s: float = Field(default=120.0, gt=0)
+    run_deadline_s: float = Field(default=20.0, gt=0)
+    memory_mb: PositiveInt = 8192
+    """Memory of one candidate's process."""
+
+
+class FilterParameters(Record):
+    """What a task must withstand to be accepted."""
+
+    eager_ms: tuple[float, float] = (1.0, 100.0)
+    """Measured eager time must fall inside this window."""
+    margin: float = Field(default=10.0, gt=1)
+    """Smallest error of a null candidate over the budget."""
+    draws: PositiveInt = 2
+    """Draws per input family that calibrate the tolerance."""
+
+
+class PolicyParameters(Record):
+    """One policy and how often it plays each task."""
+
+    name: Literal["schedule", "fault"]
+    episodes: PositiveInt = 1
+
+
+class RolloutParameters(Record):
+    """Which policies write candidates, and for how long."""
+
+    seed: NonNegativeInt = 0
+    policies: tuple[PolicyParameters, ...] = (
+        PolicyParameters(name="schedule", episodes=2),
+        PolicyParameters(name="fault", episodes=1),
+    )
+    turns: PositiveInt = 6
+    """Most submissions of one episode."""
+    in_flight: PositiveInt = 4
+    """Tasks whose episodes run at the same time."""
+    retries: NonNegativeInt = 2
+    """How often a fault of ours is retried before the episode is given up."""
+
+
+class LabelParameters(Record):
+    """The reward rule and its discount."""
+
+    reward: Literal["milestone"] = "milestone"
+    min_effect: float = Field(default=0.05, ge=0, lt=1)
+    """Share of time that must be saved before "faster" is said (CUDA Agent: 5 %)."""
+    gamma: float = Field(default=1.0, gt=0, le=1)
+
+
+class ExportParameters(Record):
+    """Splits and size limits of the datasets."""
+
+    seed: NonNegativeInt = 0
+    test_share: float = Field(default=0.1, gt=0, lt=1)
+    """Share of task groups that go to the test split."""
+    max_chars: PositiveInt = 400_000
+    """Rows longer than this are counted and left out of the training views."""
+
+
+class Parameters(Record):
+    """The whole of `params.yaml`."""
+
+    device: Literal["auto", "cpu"] = "auto"
+    mine: MineParameters = MineParameters()
+    synthesize: SynthesizeParameters = SynthesizeParameters()
+    judge: JudgeParameters = JudgeParameters()
+    filter: FilterParameters = FilterParameters()
+    rollout: RolloutParameters = RolloutParameters()
+    label: LabelParameters = LabelParameters()
+    export: ExportParameters = ExportParameters()
