@@ -90,17 +90,20 @@ class Child:
             self.wait(FORK_SECONDS)
 
     def _collect(self, deadline_s: float) -> tuple[Literal["exited", "signalled"], int] | None:
-        self._status.settimeout(deadline_s)
+        """How the child ended, or null where it had to be killed."""
+        in_time = bool(select.select([self._status], [], [], deadline_s)[0])
+        if not in_time:
+            kill_group(self.pid)
+        self._status.settimeout(FORK_SECONDS)
         try:
             answer = self._status.recv(ENDED.size)
         except TimeoutError:
-            kill_group(self.pid)
-            return None
+            answer = b""
         if len(answer) < ENDED.size:
             self.release()
-            raise SandboxFault(f"the fork server ended while its child {self.pid} was running")
+            raise SandboxFault(f"the fork server ended, or lost its child {self.pid}")
         code, signalled = ENDED.unpack(answer)
-        return ("signalled" if signalled else "exited"), code
+        return (("signalled" if signalled else "exited"), code) if in_time else None
 
     def _read(self, how: tuple[Literal["exited", "signalled", "timed_out"], int]) -> Ended:
         texts = [os.pread(fd, self._limits.output_bytes, 0).decode(errors="replace") for fd in (self._out, self._err)]

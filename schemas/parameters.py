@@ -48,6 +48,8 @@ class JudgeParameters(Record):
     """ABBA rounds of a profile."""
     block_ms: float = Field(default=10.0, gt=0)
     """Shortest block in milliseconds."""
+    max_half_width: float = Field(default=0.3, gt=0)
+    """An interval whose half is wider than this share says that the machine, not the candidate, was measured."""
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     tolerance_factor: float = Field(default=3.0, gt=1, le=10)
     """A candidate may be this many times worse than the eager reference against float64."""

@@ -61,6 +61,11 @@ class Judge:
         self.close()
 
     @property
+    def hardware(self) -> Hardware:
+        """The machine that it judges on."""
+        return self._hardware
+
+    @property
     def gate(self) -> Gate:
         """The gate to the device."""
         return self._gate

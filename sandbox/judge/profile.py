@@ -12,12 +12,11 @@ from sandbox.judge.verify import Checker, Suspicion
 from schemas.baseline import Baseline
 from schemas.evaluation import Profile
 from schemas.hardware import Hardware
+from schemas.parameters import JudgeParameters
 
 MIN_ROUNDS = 3
 TARGET_HALF_WIDTH = 0.02
 """Rounds end early once the speed-up over eager is known this well."""
-NOISY_HALF_WIDTH = 0.30
-"""An interval this wide after all rounds says that the machine, not the candidate, was measured."""
 EXTRA_ROUNDS = 4
 LAUNCH_BOUND_SECONDS = 10e-6
 """Below this a call measures Python's dispatch, and gets no speed label."""
@@ -39,14 +38,14 @@ def profile(bench: Bench, host: RunnerHost, baseline: Baseline, checker: Checker
         sides.append(Side("compiled", bench.baseline("compiled")))
     race = Race(bench, gate, sides)
     race.warm()
-    run_rounds(race, "eager", "candidate", bench.parameters.rounds)
+    run_rounds(race, "eager", "candidate", bench.parameters)
     if not race.all_good():
         return None
     return _profile(race, baseline)
 
 
-def run_rounds(race: Race, numerator: str, denominator: str, rounds: int) -> None:
-    """Rounds until the ratio of two sides is known well, at most `rounds` and some more on an unsteady machine.
+def run_rounds(race: Race, numerator: str, denominator: str, parameters: JudgeParameters) -> None:
+    """Rounds until the ratio of two sides is known well, at most the set number and some more on an unsteady machine.
 
     Ends early on a wrong call. Raises `NoiseFault`.
     """
@@ -54,9 +53,9 @@ def run_rounds(race: Race, numerator: str, denominator: str, rounds: int) -> Non
         if race.rounds >= MIN_ROUNDS:
             ratio = race.ratio(numerator, denominator)
             width = half_width(ratio)
-            if width < (TARGET_HALF_WIDTH if race.rounds < rounds else NOISY_HALF_WIDTH):
+            if width < (TARGET_HALF_WIDTH if race.rounds < parameters.rounds else parameters.max_half_width):
                 return
-            if race.rounds >= rounds + EXTRA_ROUNDS:
+            if race.rounds >= parameters.rounds + EXTRA_ROUNDS:
                 raise NoiseFault(
                     f"the machine is too unsteady: {numerator} over {denominator} is {ratio.value:.2f} "
                     f"[{ratio.low:.2f}, {ratio.high:.2f}] after {race.rounds} rounds; run again when it is quiet"

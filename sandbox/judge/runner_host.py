@@ -20,7 +20,7 @@ from sandbox.judge.contents import Source
 from sandbox.limits import Limits
 from sandbox.slots import Layout, Region, Weights, layout_to_json
 
-ENDING_SECONDS = 5.0
+ENDING_SECONDS = 2.0
 NAN_PATTERN = 0x7FC00000
 
 

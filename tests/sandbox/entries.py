@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import sys
 import time
@@ -58,7 +59,7 @@ def shout(_payload, _fds):
 def eat_memory(_payload, _fds):
     blocks = []
     while True:
-        blocks.append(bytearray(1 << 28))
+        blocks.append(mmap.mmap(-1, 1 << 28))
 
 
 def fill_disk(_payload, _fds):

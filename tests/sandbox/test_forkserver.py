@@ -67,7 +67,7 @@ def test_output_and_memory_are_capped(server: ForkServer, tmp_path: Path):
     limits = Limits(output_bytes=1000)
     assert len(server.fork(f"{HERE}:shout", {}, scratch=tmp_path, limits=limits).wait(30).stdout) == 1000
     ended = server.fork(f"{HERE}:eat_memory", {}, scratch=tmp_path, limits=Limits(memory_bytes=4 << 30)).wait(30)
-    assert "MemoryError" in ended.stderr or "alloc" in ended.stderr
+    assert "Cannot allocate memory" in ended.stderr
 
 
 def test_a_file_cannot_grow_without_end(server: ForkServer, tmp_path: Path):
