@@ -100,6 +100,7 @@ class Child:
         except TimeoutError:
             answer = b""
         if len(answer) < ENDED.size:
+            kill_group(self.pid)  # nobody else would: its server is gone
             self.release()
             raise SandboxFault(f"the fork server ended, or lost its child {self.pid}")
         code, signalled = ENDED.unpack(answer)

@@ -93,7 +93,7 @@ def test_a_dead_server_is_a_fault_not_a_verdict(tmp_path: Path):
     with pytest.raises(SandboxFault):
         server.fork(f"{HERE}:echo", {}, scratch=tmp_path, limits=Limits())
     server.stop()
-    _assert_gone(pids[:1])
+    _assert_gone(pids)
 
 
 def test_a_module_that_cannot_be_preloaded_is_a_fault():

@@ -1,0 +1,41 @@
+"""The only reader of environment variables: what belongs to the machine and not to the run's parameters."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipeline.errors import UserError
+from schemas.record import Record
+
+
+class Settings(Record):
+    """Where this machine keeps things."""
+
+    cache: Path
+    """Folder that lasts: built extensions, compiled baselines, lock files (`QUARRY_CACHE`)."""
+    ledger: Path
+    """SQLite file of everything measured (`QUARRY_LEDGER`): absolute, and never an output of DVC."""
+    scheduler: str | None
+    """Address of a running Dask scheduler (`QUARRY_SCHEDULER`); null starts local workers."""
+    scratch: Path
+    """Folder for temporary files (`TMPDIR`)."""
+
+
+def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings that an environment stands for. Raises `UserError`."""
+    home = environment.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+    cache = _absolute("QUARRY_CACHE", environment.get("QUARRY_CACHE") or f"{home}/kernelquarry")
+    ledger = _absolute("QUARRY_LEDGER", environment.get("QUARRY_LEDGER") or str(cache / "ledger.sqlite"))
+    # An unusable TMPDIR must be said, not silently replaced as `tempfile.gettempdir` would.
+    scratch = Path(environment["TMPDIR"]) if environment.get("TMPDIR") else Path(tempfile.gettempdir())
+    return Settings(cache=cache, ledger=ledger, scheduler=environment.get("QUARRY_SCHEDULER") or None, scratch=scratch)
+
+
+def _absolute(name: str, text: str) -> Path:
+    path = Path(text).expanduser()
+    if not path.is_absolute():
+        raise UserError(f"{name} is {text!r}, which is relative: set it to an absolute path, or unset it")
+    return path

@@ -1,0 +1,121 @@
+"""Dask workers: processes that build, and one a device that judges."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Literal, ParamSpec, TypeVar, get_args
+
+import dask
+from distributed import Client, KilledWorker, Nanny, Scheduler, SpecCluster
+from distributed.comm import CommClosedError
+
+from pipeline.errors import InfrastructureFault, UserError
+from pipeline.settings import Settings
+from sandbox.errors import SandboxFault
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Resource = Literal["BUILD", "DEVICE"]
+
+LOST = (KilledWorker, CommClosedError, TimeoutError, OSError)
+"""What a job raises when the worker under it is gone."""
+CONNECT_SECONDS = 20.0
+WORKER_ENVIRONMENT = {
+    # A judge's own loops must not leave threads spinning on the cores that it times.
+    "OMP_WAIT_POLICY": "passive",
+    "MALLOC_TRIM_THRESHOLD_": "1073741824",
+}
+
+
+class Workers:
+    """A connection to workers. Use `Workers.start`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._numbers = itertools.count()
+
+    @classmethod
+    @asynccontextmanager
+    async def start(cls, settings: Settings, builders: int) -> AsyncIterator[Workers]:
+        """Local workers (`builders` that build, one that judges), or those of the scheduler in the settings.
+
+        Raises `UserError` where that scheduler does not answer.
+        """
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        # A job is tried once: whether to try again is ours to decide and to record.
+        dask.config.set({"distributed.scheduler.allowed-failures": 0})
+        async with contextlib.AsyncExitStack() as stack:
+            if settings.scheduler is not None:
+                client = await stack.enter_async_context(await _connect(settings.scheduler))
+            else:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="quarry-dask-", dir=settings.scratch))
+                cluster = await stack.enter_async_context(_local(folder, builders))
+                client = await stack.enter_async_context(Client(cluster, asynchronous=True))
+                await client.wait_for_workers(builders + 1)
+            workers = cls(client)
+            await workers.check()
+            yield workers
+
+    async def run(self, resource: Resource, key: str, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of a job on a worker that offers the resource.
+
+        Raises `InfrastructureFault` where the worker died or the sandbox failed, and what the job raises otherwise.
+        """
+        name = f"{key}-{next(self._numbers)}"  # a key that failed once must not answer for the next attempt
+        future = self._client.submit(job, *args, **kwargs, resources={resource: 1}, key=name, pure=False)
+        try:
+            result: T = await future
+            return result
+        except SandboxFault as error:
+            raise InfrastructureFault(str(error)) from error
+        except LOST as error:
+            raise InfrastructureFault(f"the worker under {key} was lost ({type(error).__name__})") from error
+        finally:
+            future.release()
+
+    async def check(self) -> None:
+        """Raise `UserError` where no worker offers a resource: Dask would wait for one in silence, for ever."""
+        info: dict[str, Any] = await self._client.scheduler.identity(n_workers=-1)
+        offered = {name for worker in info["workers"].values() for name in worker["resources"]}
+        for resource in get_args(Resource):
+            if resource not in offered:
+                raise UserError(
+                    f"no worker of {self._client.scheduler.address} offers the resource {resource}: "
+                    f"start one with `dask worker --resources {resource}=1 --nthreads 1`"
+                )
+
+
+async def _connect(address: str) -> Client:
+    try:
+        return await Client(address, asynchronous=True, timeout=CONNECT_SECONDS)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise UserError(
+            f"the Dask scheduler at {address} does not answer ({error}): start it, or unset QUARRY_SCHEDULER"
+        ) from error
+
+
+def _local(folder: str, builders: int) -> SpecCluster:
+    """A scheduler in this process and one process a worker. Memory is limited in the sandbox, not here."""
+
+    def worker(resource: Resource) -> dict[str, Any]:
+        return {
+            "cls": Nanny,
+            "options": {
+                "nthreads": 1,
+                "resources": {resource: 1},
+                "memory_limit": 0,
+                "local_directory": folder,
+                "dashboard": False,
+                "env": WORKER_ENVIRONMENT,
+                "silence_logs": logging.CRITICAL,
+            },
+        }
+
+    workers = {f"build-{number}": worker("BUILD") for number in range(builders)} | {"judge": worker("DEVICE")}
+    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "port": 0, "host": "127.0.0.1"}}
+    return SpecCluster(workers=workers, scheduler=scheduler, asynchronous=True, silence_logs=logging.CRITICAL)
