@@ -7,6 +7,7 @@ the slots' bytes at the moment a message arrives, on its own clock.
 from __future__ import annotations
 
 import importlib.util
+import os
 import socket
 import sys
 import traceback
@@ -90,6 +91,7 @@ def _load_candidate(payload: dict[str, Any]) -> torch.nn.Module:
 
     loader.install(payload["artefacts"])
     workspace = Path(payload["workspace"])
+    os.chdir(workspace)
     sys.path.insert(0, str(workspace))
     spec = importlib.util.spec_from_file_location("model_new", workspace / "model_new.py")
     if spec is None or spec.loader is None:
