@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -14,6 +16,17 @@ from pipeline.errors import UserError
 
 USER_ERROR_STATUS = 2
 INTERRUPTED_STATUS = 130
+TERMINATED_STATUS = 143
+REMEDIES = {
+    errno.ENOSPC: "free space on that disk and run again",
+    errno.EDQUOT: "free space in your quota and run again",
+    errno.EROFS: "run where you may write",
+    errno.EACCES: "mend its permissions",
+    errno.EPERM: "mend its permissions",
+    errno.EMFILE: "raise the limit of open files (ulimit -n) and run again",
+    errno.ENOMEM: "close other programs and run again",
+}
+"""What a user can do about the operating system's refusals, wherever they come up."""
 
 app = typer.Typer(
     add_completion=False,
@@ -28,8 +41,14 @@ def _stage(name: str, params: Path) -> None:
     from pipeline.parameters import load_parameters
     from pipeline.settings import load_settings
 
-    parameters, settings = load_parameters(params), load_settings()
-    importlib.import_module(f"pipeline.verbs.{name}").run(parameters, settings)
+    # Ending like this, and not at once, stops the workers and leaves no temporary files.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(TERMINATED_STATUS))
+    try:
+        parameters, settings = load_parameters(params), load_settings()
+        importlib.import_module(f"pipeline.verbs.{name}").run(parameters, settings)
+    except KeyboardInterrupt as interrupt:
+        typer.echo(f"quarry {name}: interrupted; run it again and it goes on where it stopped", err=True)
+        raise typer.Exit(INTERRUPTED_STATUS) from interrupt
 
 
 @app.command()
@@ -100,13 +119,19 @@ def show(
 
 
 def main() -> None:
-    """Run the command line; a `UserError` becomes one sentence and a status of 2."""
+    """Run the command line; what a user can mend becomes one sentence and a status of 2."""
     try:
         app()
     except UserError as error:
-        verb = sys.argv[1] if len(sys.argv) > 1 else ""
-        typer.echo(f"quarry {verb}: {error}", err=True)
-        sys.exit(USER_ERROR_STATUS)
-    except KeyboardInterrupt:
-        typer.echo("interrupted: run again to go on where it stopped", err=True)
-        sys.exit(INTERRUPTED_STATUS)
+        _refuse(str(error))
+    except OSError as error:
+        if error.errno not in REMEDIES:
+            raise
+        place = f" ({error.filename})" if error.filename else ""
+        _refuse(f"{error.strerror}{place}: {REMEDIES[error.errno]}")
+
+
+def _refuse(sentence: str) -> NoReturn:
+    verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    typer.echo(f"quarry {verb}: {' '.join(sentence.split())}", err=True)
+    sys.exit(USER_ERROR_STATUS)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel, JsonValue
-from sandbox.extension.build import Artefact
 
 from pipeline import jobs
 from pipeline.errors import InfrastructureFault
 from pipeline.jobs import Site
 from pipeline.ledger import Ledger, ledger_key
 from pipeline.workers import Workers
+from sandbox.extension.build import Artefact
 from sandbox.judge.outcome import Outcome
 from sandbox.judge.profile import NoiseFault
 from sandbox.version import build_version, judge_version
@@ -32,7 +32,7 @@ class StoredBuild(Record):
     """A build as the ledger keeps it: the report, and where its extensions stand in the cache."""
 
     report: Build
-    artefacts_json: tuple[str, ...]
+    artefacts: tuple[Artefact, ...]
 
 
 class GivenUp(Exception):
@@ -87,9 +87,7 @@ class Evaluator:
 
         async def work() -> StoredBuild:
             outcome = await self._workers.run("BUILD", key, jobs.build, self._site, judging.candidate)
-            return StoredBuild(
-                report=outcome.report, artefacts_json=tuple(artefact.to_json() for artefact in outcome.artefacts)
-            )
+            return StoredBuild(report=outcome.report, artefacts=outcome.artefacts)
 
         return await self._attempt("build", judging, key, work)
 
@@ -106,10 +104,9 @@ class Evaluator:
             return Outcome.model_validate_json(stored)
 
         async def work() -> Outcome:
-            artefacts = [Artefact.from_json(text) for text in build.artefacts_json]
+            artefacts = build.artefacts
             if not all(Path(artefact.path).exists() for artefact in artefacts):
-                again = await self._build(judging, fresh=True)
-                artefacts = [Artefact.from_json(text) for text in again.artefacts_json]
+                artefacts = (await self._build(judging, fresh=True)).artefacts
             return await self._workers.run("DEVICE", key, job, self._site, *judging, artefacts)
 
         return await self._attempt(step, judging, key, work)

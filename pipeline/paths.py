@@ -22,3 +22,19 @@ DATASETS = DATA / "datasets"
 REPORT = Path("report")
 METRICS = REPORT / "metrics.json"
 PAGE = REPORT / "index.html"
+
+OUTPUTS = {
+    "mine": (OPERATORS, OPERATORS_REFUSED),
+    "synthesize": (TASKS,),
+    "filter": (TASKS_ACCEPTED, TASKS_REJECTED, BASELINES, FILTER_FAULTS),
+    "rollout": (TRAJECTORIES, CANDIDATES, EVALUATIONS, ROLLOUT_FAULTS),
+    "label": (LABELLED,),
+    "export": (DATASETS,),
+    "report": (METRICS, PAGE),
+}
+"""What each stage writes, in the order of the graph."""
+
+
+def writer_of(path: Path) -> str | None:
+    """The stage that writes a path; null for a path that is no output."""
+    return next((stage for stage, outputs in OUTPUTS.items() if path in outputs), None)

@@ -26,16 +26,29 @@ class Settings(Record):
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings that an environment stands for. Raises `UserError`."""
-    home = environment.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    cache = _absolute("QUARRY_CACHE", environment.get("QUARRY_CACHE") or f"{home}/kernelquarry")
+    cache = _absolute("QUARRY_CACHE", environment.get("QUARRY_CACHE") or _caches(environment) + "/kernelquarry")
     ledger = _absolute("QUARRY_LEDGER", environment.get("QUARRY_LEDGER") or str(cache / "ledger.sqlite"))
     # An unusable TMPDIR must be said, not silently replaced as `tempfile.gettempdir` would.
     scratch = Path(environment["TMPDIR"]) if environment.get("TMPDIR") else Path(tempfile.gettempdir())
-    return Settings(cache=cache, ledger=ledger, scheduler=environment.get("QUARRY_SCHEDULER") or None, scratch=scratch)
+    return Settings(
+        cache=cache,
+        ledger=ledger,
+        scheduler=environment.get("QUARRY_SCHEDULER") or None,
+        scratch=scratch.absolute(),
+    )
+
+
+def _caches(environment: Mapping[str, str]) -> str:
+    """The user's cache folder; a relative XDG_CACHE_HOME counts as unset, as its specification demands."""
+    named = environment.get("XDG_CACHE_HOME", "")
+    return named if Path(named).is_absolute() else "~/.cache"
 
 
 def _absolute(name: str, text: str) -> Path:
-    path = Path(text).expanduser()
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{text} cannot be found, since no home folder is known: set {name} to a path") from error
     if not path.is_absolute():
         raise UserError(f"{name} is {text!r}, which is relative: set it to an absolute path, or unset it")
     return path

@@ -11,8 +11,9 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 import dask
-from distributed import Client, KilledWorker, Nanny, Scheduler, SpecCluster
+from distributed import CancelledError, Client, KilledWorker, Nanny, Scheduler, SpecCluster
 from distributed.comm import CommClosedError
+from distributed.scheduler import NoValidWorkerError
 
 from pipeline.errors import InfrastructureFault, UserError
 from pipeline.settings import Settings
@@ -22,9 +23,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Resource = Literal["BUILD", "DEVICE"]
 
-LOST = (KilledWorker, CommClosedError, TimeoutError, OSError)
-"""What a job raises when the worker under it is gone."""
+LOST = (KilledWorker, CommClosedError, NoValidWorkerError)
+"""What a job ends with when the worker under it is gone."""
+EXHAUSTED = (OSError, MemoryError)
+"""What a job raises when its machine has run out of disk, memory or descriptors."""
 CONNECT_SECONDS = 20.0
+CONFIGURATION = {
+    # A job is tried once: whether to try again is ours to decide and to record.
+    "distributed.scheduler.allowed-failures": 0,
+    # A worker that does not come back must end the wait for it, which otherwise lasts for ever.
+    "distributed.scheduler.no-workers-timeout": "120s",
+}
 WORKER_ENVIRONMENT = {
     # A judge's own loops must not leave threads spinning on the cores that it times.
     "OMP_WAIT_POLICY": "passive",
@@ -37,6 +46,7 @@ class Workers:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._address: str = client.scheduler.address
         self._numbers = itertools.count()
 
     @classmethod
@@ -47,9 +57,8 @@ class Workers:
         Raises `UserError` where that scheduler does not answer.
         """
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        # A job is tried once: whether to try again is ours to decide and to record.
-        dask.config.set({"distributed.scheduler.allowed-failures": 0})
         async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(dask.config.set(CONFIGURATION))
             if settings.scheduler is not None:
                 client = await stack.enter_async_context(await _connect(settings.scheduler))
             else:
@@ -64,7 +73,8 @@ class Workers:
     async def run(self, resource: Resource, key: str, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of a job on a worker that offers the resource.
 
-        Raises `InfrastructureFault` where the worker died or the sandbox failed, and what the job raises otherwise.
+        Raises `InfrastructureFault` where the worker died, its machine ran out of something or the sandbox failed,
+        `UserError` where the scheduler is gone, and what the job raises otherwise.
         """
         name = f"{key}-{next(self._numbers)}"  # a key that failed once must not answer for the next attempt
         future = self._client.submit(job, *args, **kwargs, resources={resource: 1}, key=name, pure=False)
@@ -74,7 +84,13 @@ class Workers:
         except SandboxFault as error:
             raise InfrastructureFault(str(error)) from error
         except LOST as error:
-            raise InfrastructureFault(f"the worker under {key} was lost ({type(error).__name__})") from error
+            raise InfrastructureFault(f"the worker was lost ({type(error).__name__})") from error
+        except EXHAUSTED as error:
+            raise InfrastructureFault(f"the worker's machine failed ({type(error).__name__}: {error})") from error
+        except CancelledError as error:
+            raise UserError(
+                f"the Dask scheduler at {self._address} went away: start it and run again; what was judged is kept"
+            ) from error
         finally:
             future.release()
 
@@ -85,7 +101,7 @@ class Workers:
         for resource in get_args(Resource):
             if resource not in offered:
                 raise UserError(
-                    f"no worker of {self._client.scheduler.address} offers the resource {resource}: "
+                    f"no worker of {self._address} offers the resource {resource}: "
                     f"start one with `dask worker --resources {resource}=1 --nthreads 1`"
                 )
 

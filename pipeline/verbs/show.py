@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
@@ -22,29 +23,39 @@ RULE = "─" * 100
 
 def run(prefix: str) -> None:
     """Print the trajectory whose id starts with `prefix`. Raises `UserError` for none or several."""
-    trajectory = _find(read_table(paths.TRAJECTORIES, Trajectory), prefix, "trajectory")
+    trajectory = _find(read_table(paths.TRAJECTORIES, Trajectory), prefix, "trajectory", "`quarry show` without an id")
     steps: dict[int, Step] = {}
     if paths.LABELLED.exists():
         for row in read_table(paths.LABELLED, LabelledTrajectory):
             if row.trajectory_id == trajectory.trajectory_id:
                 steps = {step.turn: step for step in row.steps}
     for line in _trajectory(trajectory, steps):
-        typer.echo(line)
+        _print(line)
 
 
 def run_evaluation(prefix: str) -> None:
     """Print the evaluation whose id starts with `prefix`: all that led to its verdict."""
-    evaluation = _find(read_table(paths.EVALUATIONS, Evaluation), prefix, "evaluation")
-    typer.echo(json.dumps(evaluation.model_dump(mode="json"), indent=2, ensure_ascii=False))
+    evaluation = _find(read_table(paths.EVALUATIONS, Evaluation), prefix, "evaluation", "`quarry show TRAJECTORY`")
+    _print(json.dumps(evaluation.model_dump(mode="json"), indent=2, ensure_ascii=False))
 
 
-def _find(records: Sequence[R], prefix: str, what: str) -> R:
-    found = [record for record in records if record.content_id().startswith(prefix)]
+def _print(text: str) -> None:
+    """Print what candidates may have written: control characters are shown, so that none reaches the terminal."""
+    typer.echo(re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text))
+
+
+def _find(records: Sequence[R], prefix: str, what: str, where: str) -> R:
+    found = [record for record in records if _id(record).startswith(prefix)]
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UserError(f"no {what} has an id that starts with {prefix!r}: `quarry show` lists them without an id")
-    raise UserError(f"{len(found)} {what} ids start with {prefix!r}: give more of the id")
+        raise UserError(f"no {what} has an id that starts with {prefix!r}: {where} lists them")
+    raise UserError(f"{len(found)} {what} ids start with {prefix!r}, {_id(found[0])} among them: give more of the id")
+
+
+def _id(record: Identified) -> str:
+    """The first field of a record, which is its id."""
+    return str(next(iter(record))[1])
 
 
 def list_trajectories() -> None:

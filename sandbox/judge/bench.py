@@ -16,7 +16,7 @@ from sandbox.errors import SandboxFault
 from sandbox.forkserver import ForkServer
 from sandbox.judge.contents import FAMILIES, Source
 from sandbox.judge.runner_host import RunnerEnded, RunnerHost
-from sandbox.judge.truth import Truth
+from sandbox.judge.truth import Errors, Truth
 from sandbox.limits import Limits
 from sandbox.reference import load_task_source
 from sandbox.runner import CONSTRUCTION_SEED
@@ -42,6 +42,8 @@ class Content(NamedTuple):
     family: str
     inputs: tuple[torch.Tensor, ...]
     truths: tuple[Truth, ...]
+    yardstick: tuple[Errors, ...]
+    """The eager reference's own errors on these inputs, output by output."""
 
 
 class Bench:
@@ -109,7 +111,9 @@ class Bench:
     def draw(self, family: str, *, mode: Parameters = Parameters.STATE_DICT) -> Content:
         """One new content with its truth: the reference in float64 on the already rounded inputs."""
         inputs = tuple(self.source.draw(spec, family) for spec in self.task.inputs)
-        return Content(family, inputs, self.truth(inputs, mode=mode))
+        truths = self.truth(inputs, mode=mode)
+        outputs = self.eager(inputs, state=self._state(mode))
+        return Content(family, inputs, truths, tuple(t.errors(out) for t, out in zip(truths, outputs, strict=True)))
 
     def truth(self, inputs: Sequence[torch.Tensor], *, mode: Parameters = Parameters.STATE_DICT) -> tuple[Truth, ...]:
         """The truths of all outputs for these inputs."""
@@ -122,25 +126,29 @@ class Bench:
     ) -> tuple[torch.Tensor, ...]:
         """The float64 outputs of the reference."""
         with torch.no_grad():
-            self._exact.load_state_dict(self.seeded if mode is Parameters.SEEDED else self.redrawn)
+            self._exact.load_state_dict(self._state(mode))
             wide = [value.double() if value.is_floating_point() else value for value in inputs]
             return as_tuple(self._exact(*wide))
 
-    def eager(self, inputs: Sequence[torch.Tensor], neutral: str | None = None) -> tuple[torch.Tensor, ...]:
-        """The reference in its own precision, in this process: the yardstick of the tolerance.
-
-        With `neutral`, the parameter of that name keeps its value from construction (a zero bias, a unit gain).
-        """
-        state = self.redrawn if neutral is None else {**self.redrawn, neutral: self._left_out(neutral)}
+    def eager(
+        self, inputs: Sequence[torch.Tensor], state: dict[str, torch.Tensor] | None = None
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference in its own precision, in this process, with the judge's weights or other ones."""
         with torch.no_grad():
-            self._plain.load_state_dict(state)
+            self._plain.load_state_dict(self.redrawn if state is None else state)
             return as_tuple(self._plain(*inputs))
 
-    def _left_out(self, name: str) -> torch.Tensor:
-        """A parameter as a kernel that forgot it would have it: as constructed if constant there, else zero."""
+    def without(self, name: str) -> dict[str, torch.Tensor]:
+        """The judge's weights but for one, which is as a kernel that forgot it would have it.
+
+        That is as it was constructed if it was constant (a zero bias, a unit gain), else zero.
+        """
         value = self.seeded[name]
         constant = value.numel() > 1 and bool((value == value.flatten()[0]).all())
-        return value if constant else torch.zeros_like(value)
+        return {**self.redrawn, name: value if constant else torch.zeros_like(value)}
+
+    def _state(self, mode: Parameters) -> dict[str, torch.Tensor]:
+        return self.seeded if mode is Parameters.SEEDED else self.redrawn
 
     def candidate(self, payload: dict[str, JsonValue], *, scratch: Path, limits: Limits) -> RunnerHost:
         """A runner for a candidate, its model standing. Raises `RunnerEnded`, its own doing."""

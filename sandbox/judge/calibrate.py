@@ -38,7 +38,7 @@ def calibrate(bench: Bench, draws: int) -> Tolerance:
     """
     errors: dict[str, list[Errors]] = {}
     for family in bench.parameters.families:
-        worst = _eager_errors(bench, bench.contents(family, draws))
+        worst = _worst(bench.contents(family, draws))
         if all(math.isfinite(e.norm) and e.norm <= MAX_ERROR for e in worst):
             errors[family] = worst
     if not errors:
@@ -95,20 +95,18 @@ def _fakes(
         skipped[-count:] = other.inputs[index].view(-1)[-count:]
         yield f"subsampled_input_{index}", bench.eager(_replaced(content.inputs, index, skipped.view(value.shape)))
     for name in bench.redrawn:
-        yield f"ignored_parameter_{name}", bench.eager(content.inputs, neutral=name)
+        yield f"ignored_parameter_{name}", bench.eager(content.inputs, bench.without(name))
 
 
 def _replaced(inputs: Sequence[torch.Tensor], index: int, value: torch.Tensor) -> list[torch.Tensor]:
     return [value if place == index else kept for place, kept in enumerate(inputs)]
 
 
-def _eager_errors(bench: Bench, contents: Sequence[Content]) -> list[Errors]:
-    worst = [Errors(0.0, 0.0, 0.0)] * len(bench.task.outputs)
-    for content in contents:
-        outputs = bench.eager(content.inputs)
-        worst = [
-            old.worse(truth.errors(output)) for old, truth, output in zip(worst, content.truths, outputs, strict=True)
-        ]
+def _worst(contents: Sequence[Content]) -> list[Errors]:
+    """The worst of eager's own errors over some contents, output by output."""
+    worst = list(contents[0].yardstick)
+    for content in contents[1:]:
+        worst = [old.worse(new) for old, new in zip(worst, content.yardstick, strict=True)]
     return worst
 
 

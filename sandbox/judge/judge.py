@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 from pydantic import JsonValue
 
 from sandbox.channel import Parameters
+from sandbox.extension.build import Artefact
 from sandbox.gate import Gate
 from sandbox.judge.bench import Bench
 from sandbox.judge.outcome import Outcome
@@ -41,8 +42,7 @@ class Judged(NamedTuple):
 
     task: Task
     candidate: Candidate
-    artefacts: Sequence[dict[str, JsonValue]]
-    """What the extension loader is told: call key, path and module name of every built extension."""
+    artefacts: Sequence[Artefact]
     baseline: Baseline
 
 
@@ -142,7 +142,8 @@ class Judge:
         try:
             workspace = scratch / "workspace"
             write_files(judged.candidate, workspace)
-            payload: dict[str, JsonValue] = {"workspace": str(workspace), "artefacts": list(judged.artefacts)}
+            artefacts: list[JsonValue] = [artefact.model_dump(mode="json") for artefact in judged.artefacts]
+            payload: dict[str, JsonValue] = {"workspace": str(workspace), "artefacts": artefacts}
             limits = Limits(memory_bytes=self._parameters.memory_mb << 20)
             host = bench.candidate(payload, scratch=scratch, limits=limits)
             try:

@@ -36,6 +36,21 @@ class Errors(NamedTuple):
         """The worse of each."""
         return Errors(*map(max, self, other))
 
+    def widened(self, budget: FamilyBudget, factor: float) -> FamilyBudget:
+        """The budget, or `factor` times these errors where that is more.
+
+        These are the reference's own errors on the very inputs in question: some draws are harder than those that
+        the budget was calibrated on, and a reference must not fail its own task.
+        """
+        if not all(map(math.isfinite, self)):
+            return budget
+        return FamilyBudget(
+            family=budget.family,
+            norm=max(budget.norm, factor * self.norm),
+            element=max(budget.element, factor * self.element),
+            row=max(budget.row, factor * self.row),
+        )
+
 
 class Place(NamedTuple):
     """The worst element: where it stands, what was there, what should be; and how many are out of budget."""

@@ -11,7 +11,7 @@ from sandbox.channel import Parameters
 from sandbox.judge.bench import Bench, Content
 from sandbox.judge.runner_host import RunnerHost
 from sandbox.judge.truth import NOWHERE, Errors, Place
-from schemas.baseline import FamilyBudget, Tolerance
+from schemas.baseline import Tolerance
 from schemas.evaluation import FamilyErrors, Verification
 
 Precision = Literal["fp64", "fp32", "tf32", "half", "exact", "none"]
@@ -33,6 +33,8 @@ class Finding(NamedTuple):
 
     calls: int
     errors: Errors
+    share: float
+    """Largest error over its budget."""
     place: Place | None
     bad: int
     elements: int
@@ -43,6 +45,7 @@ class Checker:
     """Holds outputs against truths and budgets, and keeps count of what was good."""
 
     def __init__(self, tolerance: Tolerance) -> None:
+        self._factor = tolerance.factor
         self._budgets = [{budget.family: budget for budget in output.families} for output in tolerance.outputs]
         self._findings: dict[tuple[int, str], Finding] = {}
         self.calls = self.calls_good = self.elements = self.elements_good = 0
@@ -56,11 +59,12 @@ class Checker:
         """Whether one call's outputs are all within budget."""
         good = True
         for index, (truth, output) in enumerate(zip(content.truths, outputs, strict=True)):
-            budget = self._budgets[index][content.family]
+            budget = content.yardstick[index].widened(self._budgets[index][content.family], self._factor)
             errors = truth.errors(output)
-            fits = errors.share_of(budget) <= 1.0
+            share = errors.share_of(budget)
+            fits = share <= 1.0
             place = None if fits else truth.worst(output, budget)
-            self._note((index, content.family), errors, place, output)
+            self._note((index, content.family), errors, share, place, output)
             self.elements += output.numel()
             self.elements_good += output.numel() if fits else output.numel() - max(place.bad if place else 0, 1)
             good = good and fits
@@ -71,8 +75,7 @@ class Checker:
     def report(self) -> tuple[FamilyErrors, ...]:
         """The worst errors by output and family."""
         return tuple(
-            _family_errors(index, family, finding, self._budgets[index][family])
-            for (index, family), finding in sorted(self._findings.items())
+            _family_errors(index, family, finding) for (index, family), finding in sorted(self._findings.items())
         )
 
     def precision(self) -> Precision:
@@ -85,11 +88,14 @@ class Checker:
             return "exact"
         return next((name for bound, name in PRECISION_CLASSES if worst <= bound), "half")
 
-    def _note(self, key: tuple[int, str], errors: Errors, place: Place | None, output: torch.Tensor) -> None:
-        old = self._findings.get(key, Finding(0, Errors(0, 0, 0), None, 0, 0, ()))
+    def _note(
+        self, key: tuple[int, str], errors: Errors, share: float, place: Place | None, output: torch.Tensor
+    ) -> None:
+        old = self._findings.get(key, Finding(0, Errors(0, 0, 0), 0.0, None, 0, 0, ()))
         self._findings[key] = Finding(
             calls=old.calls + 1,
             errors=old.errors.worse(errors),
+            share=max(old.share, share),
             place=old.place or place,
             bad=old.bad + (place.bad if place else 0),
             elements=old.elements + output.numel(),
@@ -150,7 +156,7 @@ def verification(checker: Checker, planned: int, mode: Parameters) -> Verificati
     )
 
 
-def _family_errors(index: int, family: str, finding: Finding, budget: FamilyBudget) -> FamilyErrors:
+def _family_errors(index: int, family: str, finding: Finding) -> FamilyErrors:
     place = finding.place
     measurable = finding.errors != NOWHERE
     return FamilyErrors(
@@ -160,7 +166,7 @@ def _family_errors(index: int, family: str, finding: Finding, budget: FamilyBudg
         norm=finding.errors.norm if measurable else None,
         element=finding.errors.element if measurable else None,
         row=finding.errors.row if measurable else None,
-        share_of_budget=finding.errors.share_of(budget) if measurable else None,
+        share_of_budget=finding.share if measurable else None,
         bad_elements=finding.bad,
         elements=finding.elements,
         worst_index=place.position if place else (),
