@@ -28,6 +28,8 @@ LOST = (KilledWorker, CommClosedError, NoValidWorkerError)
 EXHAUSTED = (OSError, MemoryError)
 """What a job raises when its machine has run out of disk, memory or descriptors."""
 CONNECT_SECONDS = 20.0
+LOUD = ("distributed", "distributed.client")
+"""Loggers that would tell in tracebacks what is told in sentences here."""
 CONFIGURATION = {
     # A job is tried once: whether to try again is ours to decide and to record.
     "distributed.scheduler.allowed-failures": 0,
@@ -56,7 +58,8 @@ class Workers:
 
         Raises `UserError` where that scheduler does not answer.
         """
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for name in LOUD:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         async with contextlib.AsyncExitStack() as stack:
             stack.enter_context(dask.config.set(CONFIGURATION))
             if settings.scheduler is not None:
@@ -107,9 +110,11 @@ class Workers:
 
 
 async def _connect(address: str) -> Client:
+    client = Client(address, asynchronous=True, timeout=CONNECT_SECONDS)
     try:
-        return await Client(address, asynchronous=True, timeout=CONNECT_SECONDS)
+        return await client
     except (OSError, TimeoutError, ValueError) as error:
+        await client.close(timeout=1)
         raise UserError(
             f"the Dask scheduler at {address} does not answer ({error}): start it, or unset QUARRY_SCHEDULER"
         ) from error

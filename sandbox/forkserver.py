@@ -257,6 +257,7 @@ def serve(control: socket.socket) -> None:
                 _reap(children)
             if control in ready and not _accept(control, children):
                 break
+    signal.set_wakeup_fd(-1)
     for pid in children:
         kill_group(pid)
     _kill_orphans({})

@@ -121,6 +121,12 @@ class Bench:
         dtypes = [getattr(torch, spec.dtype.value) for spec in self.task.outputs]
         return tuple(Truth(value, dtype) for value, dtype in zip(values, dtypes, strict=True))
 
+    def conditioning(self, content: Content) -> list[Errors]:
+        """How far the truths move when every input moves by up to half a unit in its last place."""
+        moved = [self.source.nudge(value) for value in content.inputs]
+        outputs = self.exact(moved)
+        return [truth.errors(out.to(truth.dtype)) for truth, out in zip(content.truths, outputs, strict=True)]
+
     def exact(
         self, inputs: Sequence[torch.Tensor], *, mode: Parameters = Parameters.STATE_DICT
     ) -> tuple[torch.Tensor, ...]:

@@ -32,13 +32,17 @@ class Uncalibratable(Exception):
 
 
 def calibrate(bench: Bench, draws: int) -> Tolerance:
-    """Budgets of every output under every family: `tolerance_factor` times eager's own error against float64.
+    """Budgets of every output under every family: `tolerance_factor` times what the reference is allowed itself.
+
+    That is eager's own error against float64, or how far the truth moves when the inputs move by half a unit in
+    their last place: an honest kernel that sums in another order is off by that much where the task is
+    ill-conditioned, even if eager happens to be exact there (rows of equal values under a normalisation).
 
     Raises `Uncalibratable` where eager is non-finite or far off under all families.
     """
     errors: dict[str, list[Errors]] = {}
     for family in bench.parameters.families:
-        worst = _worst(bench.contents(family, draws))
+        worst = _worst(bench, bench.contents(family, draws))
         if all(math.isfinite(e.norm) and e.norm <= MAX_ERROR for e in worst):
             errors[family] = worst
     if not errors:
@@ -102,11 +106,12 @@ def _replaced(inputs: Sequence[torch.Tensor], index: int, value: torch.Tensor) -
     return [value if place == index else kept for place, kept in enumerate(inputs)]
 
 
-def _worst(contents: Sequence[Content]) -> list[Errors]:
-    """The worst of eager's own errors over some contents, output by output."""
+def _worst(bench: Bench, contents: Sequence[Content]) -> list[Errors]:
+    """The worst of eager's own errors and of the task's conditioning over some contents, output by output."""
     worst = list(contents[0].yardstick)
-    for content in contents[1:]:
-        worst = [old.worse(new) for old, new in zip(worst, content.yardstick, strict=True)]
+    for content in contents:
+        for errors in (content.yardstick, bench.conditioning(content)):
+            worst = [old.worse(new) for old, new in zip(worst, errors, strict=True)]
     return worst
 
 

@@ -26,6 +26,7 @@ class Source:
         """A source; the seed comes from the operating system unless a test gives one."""
         self._generator = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
         self._normal = torch.randn(POOL_ELEMENTS, generator=self._generator)
+        self._even = torch.rand(POOL_ELEMENTS, generator=self._generator)
 
     def draw(self, spec: TensorSpec, family: str) -> torch.Tensor:
         """A tensor for `spec`, its values from the named family as far as its domain allows.
@@ -46,6 +47,13 @@ class Source:
         """Weights like `state`, drawn so that no value is a neutral element: zeros and ones would hide a bug."""
         return {name: self._like(name, value) for name, value in state.items()}
 
+    def nudge(self, value: torch.Tensor) -> torch.Tensor:
+        """`value` in float64, every element moved by up to half a unit in the last place of its own type."""
+        if not value.is_floating_point():
+            return value
+        noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float64).sub_(0.5)
+        return value.double() * (1.0 + torch.finfo(value.dtype).eps * noise)
+
     def below(self, bound: int) -> int:
         """A secret integer in [0, bound)."""
         return int(torch.randint(bound, (1,), generator=self._generator))
@@ -63,12 +71,14 @@ class Source:
             drawn = drawn.abs() + 0.1  # a variance
         return drawn.to(value.dtype)
 
-    def _window(self, shape: tuple[int, ...]) -> torch.Tensor:
+    def _window(self, shape: tuple[int, ...], pool: torch.Tensor | None = None) -> torch.Tensor:
+        """Deviates from a secret place of a pool, of the normal one if none is given."""
+        values = self._normal if pool is None else pool
         count = torch.Size(shape).numel()
-        repeats = -(-count // POOL_ELEMENTS) + 1
-        pool = self._normal if repeats == 2 and count <= POOL_ELEMENTS // 2 else self._normal.repeat(repeats)
-        start = self.below(pool.numel() - count + 1)
-        return pool[start : start + count].view(shape)
+        if count > POOL_ELEMENTS // 2:
+            values = values.repeat(-(-count // POOL_ELEMENTS) + 1)
+        start = self.below(values.numel() - count + 1)
+        return values[start : start + count].view(shape)
 
     def scale(self) -> float:
         """A secret factor in [0.5, 2)."""
@@ -80,8 +90,7 @@ class Source:
 
     def uniform(self, shape: tuple[int, ...]) -> torch.Tensor:
         """Even over an interval that holds negatives and is not centred."""
-        even: torch.Tensor = torch.special.ndtr(self._window(shape))
-        return even.mul_(4 * self.scale()).sub_(2 * self.scale())
+        return (self._window(shape, self._even) * (4 * self.scale())).sub_(2 * self.scale())
 
     def offset(self, shape: tuple[int, ...]) -> torch.Tensor:
         """A small signal on a large common offset: cancellation needs the whole mantissa."""

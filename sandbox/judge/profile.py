@@ -15,7 +15,7 @@ from schemas.hardware import Hardware
 from schemas.parameters import JudgeParameters
 
 MIN_ROUNDS = 3
-TARGET_HALF_WIDTH = 0.02
+TARGET_HALF_WIDTH = 0.04
 """Rounds end early once the speed-up over eager is known this well."""
 EXTRA_ROUNDS = 4
 LAUNCH_BOUND_SECONDS = 10e-6

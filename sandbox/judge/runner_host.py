@@ -83,8 +83,9 @@ class RunnerHost:
     def block(self, contents: Sequence[tuple[torch.Tensor, ...]], deadline_s: float, flush: torch.Tensor) -> Block:
         """Run one call for each content, in a secret order of slots.
 
-        `flush` is written over before the clock starts, so that caches hold none of the contents.
-        Raises `RunnerEnded`; `InputsChanged` is left to `inputs_intact`, which reads the slots afterwards.
+        As much of `flush` is written over before the clock starts as it takes to displace the contents from the
+        caches.
+        Raises `RunnerEnded`.
         """
         if not 0 < len(contents) <= min(MAX_CALLS, self.layout.slots):
             raise ValueError(f"a block of {len(contents)} calls does not fit {self.layout.slots} slots")
@@ -92,7 +93,8 @@ class RunnerHost:
         for slot, content in zip(slots, contents, strict=True):
             self._fill(slot, content)
         self._sequence += 1
-        flush.fill_(self._sequence)
+        written = self.layout.slot_bytes * len(contents)
+        flush[written // flush.element_size() :].fill_(self._sequence)  # filling has displaced that much already
         assert self._channel is not None
         start = time.perf_counter()
         try:

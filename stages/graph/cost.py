@@ -9,6 +9,7 @@ they are rounded, because machines differ by more than the second digit.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import fx
@@ -22,15 +23,16 @@ PER_ELEMENT: dict[str, int] = {
     name: cost
     for cost, names in {
         1: "add sub mul div rsub neg abs relu maximum minimum clamp clamp_min clamp_max reciprocal square sign floor "
-        "ceil round trunc frac hardtanh hardsigmoid hardswish elu leaky_relu _prelu_kernel hardshrink softshrink "
-        "threshold eq ne lt le gt ge isnan isinf logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not "
-        "lerp addcmul addcdiv masked_fill nan_to_num copysign nextafter rsqrt deg2rad rad2deg sgn fill glu",
-        30: "sqrt exp2 mse_loss smooth_l1_loss huber_loss",
-        100: "exp log log2 log10 log1p sigmoid silu gelu erf sin cos celu selu logit fmod remainder hypot",
-        200: "expm1 tan sinh cosh asin acos atan atanh erfc erfinv floor_divide fmin fmax",
-        300: "tanh softplus log_sigmoid_forward softsign atan2 logaddexp logaddexp2 where xlogy special_entr "
-        "special_bessel_j0 special_bessel_j1",
-        600: "mish pow acosh sinc ldexp soft_margin_loss special_ndtri",
+        "ceil round trunc frac hardtanh hardsigmoid hardswish leaky_relu _prelu_kernel hardshrink softshrink "
+        "threshold logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not lerp addcmul addcdiv "
+        "nan_to_num copysign nextafter rsqrt deg2rad rad2deg sgn fill glu mse_loss",
+        30: "sqrt exp2 smooth_l1_loss huber_loss eq ne lt le gt ge isnan isinf",
+        90: "exp log log2 log10 log1p sigmoid silu gelu erf sin cos logit hypot",
+        200: "expm1 tan sinh cosh asin acos atan atanh erfc erfinv floor_divide fmin fmax fmod remainder elu",
+        300: "tanh softplus log_sigmoid_forward softsign atan2 logaddexp logaddexp2 xlogy special_entr "
+        "special_bessel_j0 special_bessel_j1 binary_cross_entropy_with_logits soft_margin_loss",
+        450: "where masked_fill pow acosh ldexp",
+        900: "mish sinc special_ndtri",
         2000: "asinh lgamma digamma binary_cross_entropy",
         4000: "i0 special_i0e special_i1 special_i1e special_erfcx special_log_ndtr igamma igammac",
     }.items()
@@ -38,15 +40,35 @@ PER_ELEMENT: dict[str, int] = {
 }
 """Of one element of the result, by name of a pointwise operator."""
 UNKNOWN_POINTWISE = 2000
+PLAIN_POWER = 15
+"""Of `pow` with one of these exponents."""
+PLAIN_EXPONENTS = (2, 3, -1, -2, 0.5, -0.5, 1, 0)
 
-PER_INPUT_ELEMENT: dict[str, int] = {
-    "_softmax": 120, "_log_softmax": 130, "native_layer_norm": 130, "native_group_norm": 50, "native_batch_norm": 200,
-    "sum": 10, "mean": 10, "amax": 10, "amin": 10, "linalg_vector_norm": 15, "prod": 20, "max": 250, "min": 250,
-    "argmax": 200, "argmin": 200, "std": 580, "var": 580, "var_mean": 580, "logsumexp": 180, "cumsum": 300,
-    "cumprod": 300, "cummax": 300, "cummin": 300, "logcumsumexp": 3000, "sort": 5000, "topk": 400,
-    "median": 1400, "nanmedian": 1400, "kthvalue": 1200, "mode": 4500, "_cdist_forward": 200, "nansum": 100,
+
+class PerLine(NamedTuple):
+    """What an operator along a dimension costs."""
+
+    element: int
+    """Of one element of its largest operand."""
+    line: int
+    """Of one reduced or normalised line, however short."""
+
+
+PER_LINE: dict[str, PerLine] = {
+    "_softmax": PerLine(95, 900), "_log_softmax": PerLine(95, 900), "native_layer_norm": PerLine(32, 2900),
+    "native_group_norm": PerLine(32, 4000), "native_batch_norm": PerLine(195, 900), "sum": PerLine(10, 400),
+    "mean": PerLine(10, 400), "amax": PerLine(10, 400), "amin": PerLine(10, 400), "nansum": PerLine(50, 400),
+    "linalg_vector_norm": PerLine(12, 400), "prod": PerLine(15, 400), "max": PerLine(100, 1300),
+    "min": PerLine(100, 1300), "argmax": PerLine(100, 1300), "argmin": PerLine(100, 1300), "std": PerLine(590, 8900),
+    "var": PerLine(590, 8900), "var_mean": PerLine(590, 8900), "logsumexp": PerLine(130, 2000),
+    "topk": PerLine(400, 4000), "median": PerLine(1400, 2000), "nanmedian": PerLine(1400, 2000),
+    "kthvalue": PerLine(1200, 2000), "mode": PerLine(4500, 2000), "nll_loss_forward": PerLine(5, 240),
+    "nll_loss2d_forward": PerLine(10, 400), "cumsum": PerLine(200, 0), "cumprod": PerLine(200, 0),
+    "cummax": PerLine(300, 0), "cummin": PerLine(300, 0), "logcumsumexp": PerLine(3000, 0),
+    "_cdist_forward": PerLine(200, 0),
 }  # fmt: skip
-"""Of one element of the largest operand."""
+PER_COMPARISON = 460
+"""Of sorting one element, for each bit of the line's length."""
 PER_RESULT_ELEMENT: dict[str, int] = {
     "clone": 330, "_to_copy": 60, "constant_pad_nd": 40, "cat": 40, "flip": 30, "roll": 20, "repeat": 60, "gather": 150,
     "index": 300, "index_select": 60, "embedding": 30, "scatter_add": 1000, "scatter": 400, "index_put": 600,
@@ -59,9 +81,9 @@ PER_TAP = {"avg_pool1d": 190, "avg_pool2d": 190, "avg_pool3d": 190, "max_pool2d_
            "max_pool3d_with_indices": 500}  # fmt: skip
 """Of one element under a pooling window."""
 
-LARGE_ALLOCATION = 32 << 20
-"""Bytes from which the C library maps a result afresh every time, and its pages are zeroed and faulted in anew."""
-FRESH_PAGE_COPIES = 6
+LARGE_ALLOCATION = 4 << 20
+"""Bytes from which the C library gives a result's pages back when it is freed, to be zeroed and faulted in anew."""
+FRESH_PAGE_COPIES = 4
 """What that costs, in copies of the same size."""
 
 
@@ -91,8 +113,12 @@ def _equivalents(node: fx.Node, target: torch._ops.OpOverload) -> float:
     if name in PER_TAP:
         sizes, _ = windows(node)
         return PER_TAP[name] * written * math.prod(window.size for window in sizes)
-    if name in PER_INPUT_ELEMENT:
-        return PER_INPUT_ELEMENT[name] * read
+    if name in PER_LINE:
+        return PER_LINE[name].element * read + PER_LINE[name].line * _lines(node, name)
+    if name == "sort":
+        return PER_COMPARISON * math.log2(1 + _line_length(node)) * read
+    if name == "pow" and len(node.args) > 1 and node.args[1] in PLAIN_EXPONENTS:
+        return PLAIN_POWER * written
     if name in PER_RESULT_ELEMENT:
         return PER_RESULT_ELEMENT[name] * written
     if name in PER_ELEMENT or torch.Tag.pointwise in target.tags:
@@ -100,7 +126,27 @@ def _equivalents(node: fx.Node, target: torch._ops.OpOverload) -> float:
     return node_flops(node) or 60 * max(written, read)
 
 
+def _lines(node: fx.Node, name: str) -> float:
+    """How many lines an operator along a dimension works on."""
+    value = node.meta["val"]
+    if name.startswith("native_"):
+        return _elements(value[1])
+    if name.endswith("softmax") or name.startswith(("cum", "logcum")):
+        return _numel(node) / max(1, _line_length(node))
+    return max(_numel(node), 1)
+
+
+def _line_length(node: fx.Node) -> int:
+    """Size of the dimension that a softmax, scan or sort works along; the last one where it does not say."""
+    shape = node.all_input_nodes[0].meta["val"].shape
+    dim = next((argument for argument in node.args[1:] if isinstance(argument, int)), -1)
+    return int(shape[dim]) if len(shape) else 1
+
+
+def _elements(value: object) -> int:
+    return value.numel() if isinstance(value, torch.Tensor) else 0
+
+
 def _numel(node: fx.Node) -> int:
     value = node.meta.get("val")
-    first = value[0] if isinstance(value, (list, tuple)) and value else value
-    return first.numel() if isinstance(first, torch.Tensor) else 0
+    return _elements(value[0] if isinstance(value, (list, tuple)) and value else value)

@@ -8,6 +8,7 @@ dimension; what may change alone is free. Leading dimensions that can be left ou
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -160,11 +161,16 @@ def _is_unbatched(invocation: Invocation) -> bool:
 
 
 def _verify(signature: Signature) -> None:
-    """The call must run at two other sizes."""
+    """The call must run at two other sizes, and torch must not find anything odd about it."""
     for factors in (itertools.cycle((2,)), itertools.cycle((3, 2))):
         sizes = dict(zip(signature.ties, factors, strict=False))
-        if attempt(signature.resized(sizes)) is None:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            result = attempt(signature.resized(sizes))
+        if result is None:
             raise Refused("signature_unverified", "runs at its base sizes but not at others that the ties allow")
+        if warned:
+            raise Refused("warns", str(warned[0].message).splitlines()[0][:200])
 
 
 def _spell(variable: Variable) -> str:

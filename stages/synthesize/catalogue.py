@@ -12,13 +12,15 @@ from schemas.operator import Family, Operator
 from schemas.tensor import Dtype
 
 FAMILY_WEIGHTS = {
-    Family.POINTWISE: 0.42, Family.NORMALISATION: 0.14, Family.REDUCTION: 0.13, Family.SOFTMAX: 0.08,
+    Family.POINTWISE: 0.48, Family.NORMALISATION: 0.12, Family.REDUCTION: 0.13, Family.SOFTMAX: 0.07,
     Family.POOLING: 0.07, Family.LOSS: 0.05, Family.MATMUL: 0.03, Family.SCAN: 0.02, Family.INDEXING: 0.02,
     Family.LAYOUT: 0.02, Family.CONVOLUTION: 0.02,
 }  # fmt: skip
 """Mostly work bound by memory: there a fused kernel wins, while libraries own products and convolutions."""
 NAMESPACE_WEIGHTS = {"torch.nn.functional": 1.0, "torch.nn": 1.0, "torch": 0.6}
 OTHER_NAMESPACE = 0.1
+LAYER = 2.0
+"""Weight of what torch offers as a layer too."""
 NOT_CORE = 0.1
 """Weight of operators outside the core aten set, which no model uses often."""
 STEPS = frozenset(
@@ -104,7 +106,8 @@ def _weight(entries: Sequence[Entry]) -> float:
     operator = entries[0].operator
     namespace = operator.name.rpartition(".")[0]
     core = all(_is_core(name) for name in operator.aten_ops)
-    return NAMESPACE_WEIGHTS.get(namespace, OTHER_NAMESPACE) * (1.0 if core else NOT_CORE)
+    layer = any(name.startswith("torch.nn.") and name[9:10].isupper() for name in (operator.name, *operator.aliases))
+    return NAMESPACE_WEIGHTS.get(namespace, OTHER_NAMESPACE) * (1.0 if core else NOT_CORE) * (LAYER if layer else 1.0)
 
 
 def _is_core(aten_name: str) -> bool:

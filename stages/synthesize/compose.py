@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import random
 import re
-
 from typing import NamedTuple
 
 from schemas.operator import Argument, Family, Operator
@@ -214,7 +215,11 @@ def _fresh_label(bench: Bench, name: str) -> str:
 
 
 def _result_name(operator: Operator, taken: list[str]) -> str:
-    return _unused(_snake(operator.name.rpartition(".")[2]), set(taken))
+    """`LayerNorm` as `layer_norm`, `ReLU6` as `relu6`, and `abs` as `abs_out`: a result must not hide a builtin."""
+    name = re.sub(
+        r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[A-Z]{2})(?=[A-Z][a-z])", "_", operator.name.rpartition(".")[2]
+    ).lower()
+    return _unused(f"{name}_out" if hasattr(builtins, name) or keyword.iskeyword(name) else name, set(taken))
 
 
 def _input_name(bench: Bench, operator: Operator, argument: Argument, dims: tuple[Dim, ...]) -> str:
@@ -231,8 +236,3 @@ def _input_name(bench: Bench, operator: Operator, argument: Argument, dims: tupl
 
 def _unused(name: str, taken: set[str]) -> str:
     return next(n for n in (name, *(f"{name}_{i}" for i in range(2, 99))) if n not in taken)
-
-
-def _snake(name: str) -> str:
-    """`LayerNorm` as `layer_norm`, `Conv2d` as `conv2d`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

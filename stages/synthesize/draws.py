@@ -26,7 +26,7 @@ def drawer(family: str, seed: int, dtype: torch.dtype = torch.float32) -> Draw:
             return _window(shape, start) > 0
         if entry.domain is Domain.INDEX:
             assert bound is not None
-            return (torch.special.ndtr(_window(shape, start)) * bound).long().clamp_(0, bound - 1)
+            return (_even(_window(shape, start)) * bound).long().clamp_(0, bound - 1)
         values = shape_values(_window(shape, start))
         return _INTO_DOMAIN[entry.domain](values).to(dtype)
 
@@ -52,8 +52,14 @@ def _window(shape: tuple[int, ...], start: int) -> torch.Tensor:
     )
 
 
+def _even(values: torch.Tensor) -> torch.Tensor:
+    """Normal deviates made uniform over (0, 1)."""
+    even: torch.Tensor = torch.special.ndtr(values)
+    return even
+
+
 def _uniform(values: torch.Tensor) -> torch.Tensor:
-    return torch.special.ndtr(values) * 4 - 2
+    return _even(values) * 4 - 2
 
 
 def _heavy(values: torch.Tensor) -> torch.Tensor:
@@ -74,7 +80,7 @@ FAMILIES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def _unit(values: torch.Tensor) -> torch.Tensor:
-    return torch.special.ndtr(values).clamp(1e-3, 1 - 1e-3)
+    return _even(values).clamp(1e-3, 1 - 1e-3)
 
 
 _INTO_DOMAIN: dict[Domain, Callable[[torch.Tensor], torch.Tensor]] = {

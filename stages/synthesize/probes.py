@@ -19,6 +19,8 @@ from stages.synthesize.running import Draw, Modules, State, apply, double_module
 TINY_BATCH = 6
 TINY = (12, 24, 16, 20, 36, 28, 40, 44, 52, 60)
 """Sizes of the other symbols in trial runs, all different and with many divisors, in order of introduction."""
+TINY_LIMIT = 1 << 20
+"""Most elements of a result in a trial run."""
 DOUBLE = "float64"
 
 
@@ -72,6 +74,7 @@ class Bench:
 
     def extended(self, step: Step) -> Bench:
         """The program with one more step. Raises `NoFit` where it fails in some trial run."""
+        self._check_growth(step)
         states = {name: _advanced(probe, self.program, [step]) for name, probe in self.probes.items()}
         results = {name: state.values[step.result] for name, state in states.items()}
         if any(not isinstance(result, torch.Tensor) for result in results.values()):
@@ -86,6 +89,22 @@ class Bench:
         """The result of the whole program with other inputs or parameters."""
         probe = self._started(draw, modules, None)
         return _advanced(probe, self.program, self.program.steps).values[self.program.result]
+
+    def _check_growth(self, step: Step) -> None:
+        """Raises `NoFit` for a function with a huge result (outer products, diagonals), before it is allocated."""
+        if step.constructor is not None:
+            return
+        probe = self.probes[BATCH]
+        hollow = probe._replace(
+            draw=lambda *wanted: probe.draw(*wanted).to("meta"),
+            state=State({name: value.to("meta") for name, value in probe.state.values.items()}, probe.state.sizes),
+        )
+        try:
+            result = _advanced(hollow, self.program, [step]).values[step.result]
+        except NoFit:  # the trial runs on real tensors will tell; not every operator knows the meta device
+            return
+        if isinstance(result, torch.Tensor) and result.numel() > TINY_LIMIT:
+            raise NoFit(f"{step.operator.name} gives {result.numel()} elements")
 
     def _with_program(self, program: Program) -> Bench:
         probes = {name: probe._replace(state=_sized(probe, program)) for name, probe in self.probes.items()}

@@ -43,7 +43,8 @@ def apply(step: Step, state: State, modules: Modules) -> torch.Tensor:
     if constructor is not None:
         setattr(holder, step.result, modules(filled(constructor, state.sizes)))
     names = {"torch": torch, "self": holder, **state.sizes, **state.values}
-    return cast(torch.Tensor, eval(_compiled(step.call), names))  # noqa: S307 (a template that mining wrote)
+    with torch.no_grad():
+        return cast(torch.Tensor, eval(_compiled(step.call), names))  # noqa: S307 (a template that mining wrote)
 
 
 def note_sizes(dims: tuple[Dim, ...], value: torch.Tensor, sizes: dict[str, int]) -> None:
@@ -72,7 +73,7 @@ def redrawn_module(expression: str, parameter: str) -> nn.Module:
     other = copy.deepcopy(module(expression))
     with torch.no_grad():
         values = other.get_parameter(parameter)
-        values += 0.2 * torch.randn(values.shape, generator=torch.Generator().manual_seed(1))
+        values.add_(torch.randn(values.shape, generator=torch.Generator().manual_seed(1)), alpha=0.2)
     return other
 
 

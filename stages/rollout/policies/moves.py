@@ -21,8 +21,7 @@ from stages.rollout.policies.codegen.cpp.loops import STREAM_BYTES
 from stages.rollout.policies.codegen.cpp.module import HUGE_BYTES
 from stages.rollout.policies.codegen.cpp.vector_math import AVAILABLE
 from stages.rollout.policies.workshop import Draft
-
-MIB = 1 << 20
+from stages.rollout.units import bytes_text
 
 
 class View(NamedTuple):
@@ -67,10 +66,6 @@ class Move(NamedTuple):
     """In one or two sentences; the second argument is the draft after the change."""
 
 
-def _mib(count: int) -> str:
-    return f"{count / MIB:.1f} MiB"
-
-
 def _wider(choices: Choices) -> Fusion:
     return Fusion.CHAINS if choices.fusion is Fusion.NONE else Fusion.ROWS
 
@@ -78,9 +73,9 @@ def _wider(choices: Choices) -> Fusion:
 def _fuse_reason(view: View, after: Draft) -> str:
     before = view.draft
     return (
-        f"{before.passes} loops move {_mib(before.traffic)} between memory and the cores; with "
+        f"{before.passes} loops move {bytes_text(before.traffic)} between memory and the cores; with "
         f"{'whole rows' if after.choices.fusion is Fusion.ROWS else 'pointwise chains'} fused it is {after.passes} and "
-        f"{_mib(after.traffic)}, against a minimum of {_mib(view.brief.task.bytes)} for the task."
+        f"{bytes_text(after.traffic)}, against a minimum of {bytes_text(view.brief.task.bytes)} for the task."
     )
 
 
@@ -99,14 +94,14 @@ def _elementary_reason(view: View, _: Draft) -> str:
 def _huge_reason(view: View, _: Draft) -> str:
     pages = view.made_bytes // 4096
     return (
-        f"Results of {_mib(view.made_bytes)} are fresh memory: up to {pages} page faults a call. Ask for 2 MiB pages "
+        f"Results of {bytes_text(view.made_bytes)} are fresh memory: up to {pages} page faults a call. Ask for 2 MiB pages "
         "before the first touch."
     )
 
 
 def _stream_reason(view: View, _: Draft) -> str:
     return (
-        f"Every line of the {_mib(view.made_bytes)} of results is read before it is overwritten, and pushes inputs out "
+        f"Every line of the {bytes_text(view.made_bytes)} of results is read before it is overwritten, and pushes inputs out "
         "of the cache. Write whole blocks past the cache with non-temporal stores."
     )
 

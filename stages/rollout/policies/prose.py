@@ -67,7 +67,7 @@ def describe(kernel: Kernel) -> str:
     over = " x ".join(str(axis.extent) for axis in kernel.outer)
     if kernel.lane is not None and not kernel.scratch and passes == 1:
         return labels[-1]
-    where = f"for each of {over} points" if over else "over everything"
+    where = f"for each of {over} rows" if over else "over everything"
     how = f" ({passes} passes while the data is in cache)" if passes > 1 else ""
     return f"{where} {'; '.join(labels[-4:])}{how}"
 
