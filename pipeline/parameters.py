@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -47,10 +48,10 @@ def _explain(path: Path, detail: ErrorDetails) -> str:
 
 def _siblings(place: Iterable[int | str]) -> list[str]:
     """The keys that are known at a place of the parameters."""
-    model: type[BaseModel] = Parameters
+    found: object = Parameters
     for part in place:
-        annotation = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            return sorted(model.model_fields)
-        model = annotation
-    return sorted(model.model_fields)
+        if isinstance(part, int):
+            found = get_args(found)[0]
+        elif isinstance(found, type) and issubclass(found, BaseModel):
+            found = found.model_fields[part].annotation
+    return sorted(found.model_fields) if isinstance(found, type) and issubclass(found, BaseModel) else []

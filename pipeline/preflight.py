@@ -86,7 +86,7 @@ def _check_compiler(scratch: Path) -> None:
         )  # fmt: skip
     if built.returncode == 0:
         return
-    said = next((line for line in built.stderr.splitlines() if "error" in line), built.stderr.strip())
+    said = next((line for line in built.stderr.splitlines() if "error" in line), f"exit status {built.returncode}")
     remedy = (
         "install Python's headers (Debian, Ubuntu: apt-get install python3-dev)"
         if "Python.h" in said

@@ -138,5 +138,7 @@ def _local(folder: str, builders: int) -> SpecCluster:
         }
 
     workers = {f"build-{number}": worker("BUILD") for number in range(builders)} | {"judge": worker("DEVICE")}
-    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "port": 0, "host": "127.0.0.1"}}
+    # Without an address of its own the scheduler's web server would listen on all interfaces, dashboard or not.
+    places = {"port": 0, "host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    scheduler = {"cls": Scheduler, "options": places}
     return SpecCluster(workers=workers, scheduler=scheduler, asynchronous=True, silence_logs=logging.CRITICAL)

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import torch
 
@@ -20,6 +21,7 @@ MAX_ERROR = 1e-2
 DROPPED_SHARE = 0.01
 """A null candidate that skips this share of the output must fail."""
 
+FAR = 1e3
 LARGEST_MARGIN = 1e12
 """A fake with NaN in the wrong place is infinitely far; stored figures are finite."""
 
@@ -60,6 +62,9 @@ def calibrate(bench: Bench, draws: int) -> Tolerance:
     )
 
 
+Outputs: TypeAlias = Sequence[torch.Tensor]
+
+
 class Distance(NamedTuple):
     """How far a null candidate stayed from passing: its largest error over the budget, over all families."""
 
@@ -70,36 +75,46 @@ class Distance(NamedTuple):
 def audit(bench: Bench, tolerance: Tolerance) -> list[Distance]:
     """Plays the null candidates against the task, nearest first. A margin of 1 or less would pass.
 
-    A null candidate has to fail under one family only, as verification runs them all.
+    A null candidate has to fail under one family only, as verification runs them all; one that is `FAR` off under
+    a family is not tried under the next.
     """
     margins: dict[str, float] = {}
     budgets = [{budget.family: budget for budget in output.families} for output in tolerance.outputs]
     for family in budgets[0]:
+        near = {name for name, margin in margins.items() if margin < FAR}
+        if margins and not near:
+            break
         content, other = bench.contents(family, 2)[:2]
-        outputs, before = bench.eager(content.inputs), bench.eager(other.inputs)
-        for name, fakes in _fakes(bench, content, other, outputs, before):
+        for name, fake in _fakes(bench, content, other):
+            if margins and name not in near:
+                continue
             shares = (
-                truth.errors(fake).share_of(budgets[index][family])
-                for index, (truth, fake) in enumerate(zip(content.truths, fakes, strict=True))
+                truth.errors(output).share_of(budgets[index][family])
+                for index, (truth, output) in enumerate(zip(content.truths, fake(), strict=True))
             )
             margins[name] = max(margins.get(name, 0.0), min(max(shares), LARGEST_MARGIN))
     return sorted((Distance(name, margin) for name, margin in margins.items()), key=lambda d: (d.margin, d.name))
 
 
-def _fakes(
-    bench: Bench, content: Content, other: Content, outputs: Sequence[torch.Tensor], before: Sequence[torch.Tensor]
-) -> Iterator[tuple[str, Sequence[torch.Tensor]]]:
-    """Every null candidate's outputs for one content."""
+def _fakes(bench: Bench, content: Content, other: Content) -> Iterator[tuple[str, Callable[[], Outputs]]]:
+    """Every null candidate, and how to get its outputs for one content."""
+    outputs, before = bench.eager(content.inputs), bench.eager(other.inputs)
+
+    def play(null: Null) -> Outputs:
+        return [null(bench, content, out, old) for out, old in zip(outputs, before, strict=True)]
+
     for name, null in NULLS.items():
-        yield name, [null(bench, content, out, old) for out, old in zip(outputs, before, strict=True)]
+        yield name, partial(play, null)
     for index, value in enumerate(content.inputs):
-        yield f"ignored_input_{index}", bench.eager(_replaced(content.inputs, index, other.inputs[index]))
+        ignored = _replaced(content.inputs, index, other.inputs[index])
+        yield f"ignored_input_{index}", partial(bench.eager, ignored)
         skipped = value.clone().view(-1)
         count = max(1, int(DROPPED_SHARE * skipped.numel()))
         skipped[-count:] = other.inputs[index].view(-1)[-count:]
-        yield f"subsampled_input_{index}", bench.eager(_replaced(content.inputs, index, skipped.view(value.shape)))
+        partly = _replaced(content.inputs, index, skipped.view(value.shape))
+        yield f"subsampled_input_{index}", partial(bench.eager, partly)
     for name in bench.redrawn:
-        yield f"ignored_parameter_{name}", bench.eager(content.inputs, bench.without(name))
+        yield f"ignored_parameter_{name}", partial(bench.eager, content.inputs, bench.without(name))
 
 
 def _replaced(inputs: Sequence[torch.Tensor], index: int, value: torch.Tensor) -> list[torch.Tensor]:

@@ -51,8 +51,8 @@ class Source:
         """`value` in float64, every element moved by up to half a unit in the last place of its own type."""
         if not value.is_floating_point():
             return value
-        noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float64).sub_(0.5)
-        return value.double() * (1.0 + torch.finfo(value.dtype).eps * noise)
+        noise = (self._window(tuple(value.shape), self._even) - 0.5).double()
+        return value.double() * noise.mul_(torch.finfo(value.dtype).eps).add_(1.0)
 
     def below(self, bound: int) -> int:
         """A secret integer in [0, bound)."""

@@ -65,8 +65,9 @@ PER_LINE: dict[str, PerLine] = {
     "kthvalue": PerLine(1200, 2000), "mode": PerLine(4500, 2000), "nll_loss_forward": PerLine(5, 240),
     "nll_loss2d_forward": PerLine(10, 400), "cumsum": PerLine(200, 0), "cumprod": PerLine(200, 0),
     "cummax": PerLine(300, 0), "cummin": PerLine(300, 0), "logcumsumexp": PerLine(3000, 0),
-    "_cdist_forward": PerLine(200, 0),
 }  # fmt: skip
+PER_DISTANCE = 20
+"""Of one pair of coordinates."""
 PER_COMPARISON = 460
 """Of sorting one element, for each bit of the line's length."""
 PER_RESULT_ELEMENT: dict[str, int] = {
@@ -119,6 +120,8 @@ def _equivalents(node: fx.Node, target: torch._ops.OpOverload) -> float:
         return PER_COMPARISON * math.log2(1 + _line_length(node)) * read
     if name == "pow" and len(node.args) > 1 and node.args[1] in PLAIN_EXPONENTS:
         return PLAIN_POWER * written
+    if name == "_cdist_forward":
+        return PER_DISTANCE * written * int(node.all_input_nodes[0].meta["val"].shape[-1])
     if name in PER_RESULT_ELEMENT:
         return PER_RESULT_ELEMENT[name] * written
     if name in PER_ELEMENT or torch.Tag.pointwise in target.tags:

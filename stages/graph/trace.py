@@ -24,6 +24,8 @@ from stages.graph.reference import load_task_source
 
 aten = torch.ops.aten
 
+Flat = Callable[..., object]
+"""A forward pass as a function of parameters, buffers and inputs."""
 Decompositions = Mapping[torch._ops.OpOverload, Callable[..., object]]
 
 IDENTITIES = frozenset({aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default})
@@ -54,7 +56,9 @@ def trace(model: nn.Module, inputs: Sequence[torch.Tensor]) -> fx.GraphModule:
     stand in the order parameters, buffers, inputs; see `placeholders`. Raises what tracing raises, among it
     `torch._subclasses.fake_tensor.DynamicOutputShapeException` for shapes that depend on data.
     """
-    graph_module = _record(model, inputs, _decompositions())
+    graph_module = _record(model, inputs, _decompositions(), _as_it_is)
+    if any(_mutates(node) for node in graph_module.graph.nodes):
+        graph_module = _record(model, inputs, _decompositions(), _functional)
     _drop_identities(graph_module)
     graph_module.graph.eliminate_dead_code()
     graph_module.recompile()
@@ -63,7 +67,7 @@ def trace(model: nn.Module, inputs: Sequence[torch.Tensor]) -> fx.GraphModule:
 
 def trace_eager(model: nn.Module, inputs: Sequence[torch.Tensor]) -> fx.GraphModule:
     """The same graph in the operators that eager mode runs, each one kernel or a view: for estimating its time."""
-    return _record(model, inputs, {})
+    return _record(model, inputs, {}, _as_it_is)
 
 
 def trace_source(source: str) -> fx.GraphModule:
@@ -103,7 +107,9 @@ def _decompositions() -> Decompositions:
     return {target: rule for target, rule in table.items() if isinstance(target, torch._ops.OpOverload)}
 
 
-def _record(model: nn.Module, inputs: Sequence[torch.Tensor], decompositions: Decompositions) -> fx.GraphModule:
+def _record(
+    model: nn.Module, inputs: Sequence[torch.Tensor], decompositions: Decompositions, wrap: Callable[[Flat], Flat]
+) -> fx.GraphModule:
     parameters = dict(model.named_parameters())
     buffers = dict(model.named_buffers())
     names = [*parameters, *buffers]
@@ -115,17 +121,19 @@ def _record(model: nn.Module, inputs: Sequence[torch.Tensor], decompositions: De
         return torch.func.functional_call(model, state, values[len(names) :])
 
     values = _fake([*parameters.values(), *buffers.values(), *inputs])
-    record = functools.partial(make_fx, decomposition_table=dict(decompositions), _allow_non_fake_inputs=True)
+    record = make_fx(wrap(flat), decomposition_table=dict(decompositions), _allow_non_fake_inputs=True)
     with torch.no_grad():
-        graph_module = record(flat)(*values)
-        if any(_mutates(node) for node in graph_module.graph.nodes):
-            graph_module = record(_functional(flat))(*values)
+        graph_module = record(*values)
     for node, (role, name) in zip(graph_module.graph.find_nodes(op="placeholder"), entries, strict=True):
         node.meta["role"], node.meta["name"] = role, name
     return graph_module
 
 
-def _functional(function: Callable[..., object]) -> Callable[..., object]:
+def _as_it_is(function: Flat) -> Flat:
+    return function
+
+
+def _functional(function: Flat) -> Flat:
     """The function with its in-place operators replaced by pure ones; costs twice the time, so only used on demand.
 
     `torch.func.functionalize` would not do: it leaves those alone that composite operators use inside.

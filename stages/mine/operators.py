@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import random
 import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -44,10 +46,12 @@ def mine(parameters: MineParameters) -> Iterator[Operator | RefusedOperator]:
     """Every operator of the installed torch that runs on the CPU in float32, and what was left out.
 
     Refusals come as they happen, operators at the end, sorted by name; names that compute the same are one operator
-    with aliases. Leaves torch's global random state as it was.
+    with aliases. With `parameters.limit` it stops as soon as it has so many.
     """
     found: list[Operator] = []
-    for candidate in candidates():
+    for candidate in _in_order(candidates(), parameters):
+        if parameters.limit is not None and len(merge(found)) >= parameters.limit:
+            break
         with _quiet():
             finding = _look_into(candidate)
         found += finding.operators
@@ -55,12 +59,25 @@ def mine(parameters: MineParameters) -> Iterator[Operator | RefusedOperator]:
     yield from merge(found)[: parameters.limit]
 
 
+def _in_order(known: list[Candidate], parameters: MineParameters) -> list[Candidate]:
+    """All candidates; scattered where only some are wanted, so that they are of many kinds."""
+    if parameters.limit is None:
+        return known
+    return sorted(known, key=lambda candidate: hashlib.sha256(candidate.name.encode()).digest())
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Trials leave no trace: neither warnings nor a changed random state."""
+    """Trials leave no trace, neither warnings nor a changed random state, and do not depend on what ran before."""
+    state = random.getstate()
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
-        yield
+        random.seed(0)
+        torch.manual_seed(0)
+        try:
+            yield
+        finally:
+            random.setstate(state)
 
 
 def _look_into(candidate: Candidate) -> _Finding:

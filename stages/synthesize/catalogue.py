@@ -21,7 +21,7 @@ NAMESPACE_WEIGHTS = {"torch.nn.functional": 1.0, "torch.nn": 1.0, "torch": 0.6}
 OTHER_NAMESPACE = 0.1
 LAYER = 2.0
 """Weight of what torch offers as a layer too."""
-NOT_CORE = 0.1
+NOT_CORE = 0.02
 """Weight of operators outside the core aten set, which no model uses often."""
 STEPS = frozenset(
     f"aten.{name}"

@@ -23,16 +23,23 @@ PRECISION = 1e-4
 """Largest relative error of float32 against float64."""
 SAME = 1e-3
 """Two values closer than this, relative, are one: the step between them does nothing."""
+STRETCH = 8.0
+EXPLOSION = 1e4
+"""Arguments this many times larger may not make a result this many times larger ..."""
+BOUNDED = 2.0
+"""... unless the arguments never exceed this."""
 EFFECT = 1e-3
 """Least relative change of the output when an input or parameter is drawn anew."""
 
 
 def check_step(bench: Bench, step: Step) -> None:
     """Raises `NoFit` for a step whose result is not finite, constant, imprecise, or what was there before."""
+    result = bench.value(step.result)
+    if result.dim() == 0 and step.operator.family is not Family.LOSS:
+        raise NoFit("a single number is left")
     for family in FAMILIES:
         if not bool(bench.value(step.result, family).isfinite().all()):
             raise NoFit(f"{step.operator.name} is not finite on {family} inputs")
-    result = bench.value(step.result)
     if not result.is_floating_point():
         raise NoFit(f"{step.operator.name} gives no floating-point tensor")
     _check_variety(result)
@@ -40,6 +47,7 @@ def check_step(bench: Bench, step: Step) -> None:
     if _distance(result.double(), truth) > PRECISION:
         raise NoFit(f"{step.operator.name} is imprecise")
     _check_news(bench, step, result)
+    _check_growth(bench, step, result)
 
 
 def check_whole(bench: Bench) -> None:
@@ -87,6 +95,20 @@ def _check_news(bench: Bench, step: Step, result: torch.Tensor) -> None:
         same = name != step.result and value.shape == result.shape and value.is_floating_point()
         if same and _distance(result, value) < SAME:
             raise NoFit(f"{step.operator.name} changes nothing")
+
+
+def _check_growth(bench: Bench, step: Step, result: torch.Tensor) -> None:
+    """An operator that grows like an exponential overflows sooner or later, unless its arguments are bounded."""
+    largest = max(
+        float(value.abs().max())
+        for family in FAMILIES
+        for value in (bench.value(name, family) for name in step.arguments)
+        if value.is_floating_point()
+    )
+    if largest > BOUNDED:
+        stretched = bench.stretched(step, STRETCH)
+        if not float(stretched.abs().max()) < EXPLOSION * max(1.0, float(result.abs().max())):
+            raise NoFit(f"{step.operator.name} explodes")
 
 
 def _check_parameters(bench: Bench, step: Step, output: torch.Tensor) -> None:

@@ -85,6 +85,13 @@ class Bench:
         probes = {name: probe._replace(state=states[name]) for name, probe in self.probes.items()}
         return Bench(self.program.extended(step, dims), probes)
 
+    def stretched(self, step: Step, factor: float) -> torch.Tensor:
+        """The result of a step that was made already, on arguments `factor` times as large."""
+        probe = self.probes["normal"]
+        values = {name: probe.state.values[name] for name in step.arguments}
+        larger = {name: value * factor if value.is_floating_point() else value for name, value in values.items()}
+        return apply(step, State(larger, probe.state.sizes), probe.modules)
+
     def rerun(self, draw: Draw, modules: Modules) -> torch.Tensor:
         """The result of the whole program with other inputs or parameters."""
         probe = self._started(draw, modules, None)

@@ -45,8 +45,8 @@ LIVE_BYTES = 1 << 30
 TRIALS = 4
 SLACK = 1.5
 """How far above the wanted time an estimate may lie."""
-PILOT = (8, 64)
-"""Batches from which the growth of time and memory is read off."""
+PILOT = 64
+"""The batch from which time and memory at others are read off."""
 
 
 class Sized(NamedTuple):
@@ -106,14 +106,12 @@ def _draw(rng: random.Random, program: Program) -> dict[str, int]:
 def _solve(program: Program, sizes: Mapping[str, int], target: float, hardware: Hardware, tensor_bytes: int) -> Sized:
     """The batch that meets a target time as nearly as memory allows, work being linear in it."""
     derived = _derived(program, sizes)
-    one, two = (_measure(program, {**derived, BATCH: batch}, hardware) for batch in PILOT)
-    per_sample = [max((b - a) / (PILOT[1] - PILOT[0]), 1e-12) for a, b in zip(one, two, strict=True)]
-    limits = (target, tensor_bytes, TOTAL_BYTES, LIVE_BYTES)
-    rooms = [PILOT[0] + (limit - a) / step for limit, a, step in zip(limits, one, per_sample, strict=True)]
-    batch = _round(min(rooms), math.floor(min(rooms[1:])))
+    pilot = _measure(program, {**derived, BATCH: PILOT}, hardware)
+    room = math.floor(PILOT * min(tensor_bytes / pilot.largest, TOTAL_BYTES / pilot.outside, LIVE_BYTES / pilot.live))
+    batch = _round(PILOT * target / pilot.seconds, room)
     measured = _measure(program, {**derived, BATCH: batch}, hardware)
-    if measured.seconds > SLACK * target:  # large results cost more than a line through small ones says
-        batch = _round(batch * target / measured.seconds, batch)
+    if not 1 / SLACK < measured.seconds / target < SLACK:  # launches and large results cost more than a line says
+        batch = _round(batch * target / measured.seconds, room)
         measured = _measure(program, {**derived, BATCH: batch}, hardware)
     final = {**derived, BATCH: batch}
     return Sized(task_source(program, final), final, measured.seconds)
@@ -123,9 +121,10 @@ def _round(batch: float, most: int) -> int:
     """The nearest batch with three significant bits, at most `most`; raises `NoFit` below 2."""
     if batch < 2 or most < 2:
         raise NoFit("even a batch of two is too much")
+    batch = min(batch, most)
     grain = 1 << max(0, math.floor(math.log2(batch)) - 2)
-    rounded = max(1, round(batch / grain)) * grain
-    return rounded if rounded <= most else max(1, most // grain * grain)
+    rounded = round(batch / grain) * grain
+    return rounded if rounded <= most else rounded - grain
 
 
 def _derived(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -133,7 +132,7 @@ def _derived(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
     written = set(written_labels(program))
     if written <= {BATCH, *sizes}:
         return dict(sizes)
-    known = label_sizes(program, {**sizes, BATCH: PILOT[0]})
+    known = label_sizes(program, {**sizes, BATCH: PILOT})
     return {label: known[label] for label in written}
 
 

@@ -23,9 +23,11 @@ from stages.rollout.policies.workshop import Draft, Workshop, dice
 SHARES = {Kind.BUILD: 0.45, Kind.WRONG: 0.45, Kind.CRASH: 0.1}
 """How often the first submission fails in which way."""
 
-TWO_BUGS = 0.25
+TWO_BUGS = 0.3
+"""How often there is a second bug, which the first may hide."""
+
 STRAY_REPAIR = 0.35
-"""How often a first repair looks in the wrong place."""
+"""How often a first repair looks in the wrong place, where the verdict leaves room for guessing."""
 
 BASES = (
     Choices(),
@@ -62,7 +64,6 @@ class FaultEpisode:
         self._stray = self._rng.random() < STRAY_REPAIR
         self._submissions = 0
         self._improved = False
-        self._repaired = False
 
     def act(self, observation: Observation | None) -> Action:
         """The next submission, or the end."""
@@ -126,7 +127,6 @@ class FaultEpisode:
         bug = self._to_blame(evaluation)
         place = self._place(bug)
         self._bugs.remove(bug)
-        self._repaired = True
         return self._submit(self._text(), f"{said} {self._diagnosis(bug, place)}", evaluation.candidate_id)
 
     def _to_blame(self, evaluation: Evaluation) -> Mutation:
@@ -155,26 +155,50 @@ class FaultEpisode:
 
     def _astray(self, evaluation: Evaluation, said: str) -> Action | None:
         """A plausible repair of something that was not broken; None where there is none to make."""
-        before = self._text()
-        old = self._choices
-        if evaluation.verdict is Verdict.WRONG:
-            self._choices = old._replace(sums=Sums.DOUBLE)
-            why = "It could be rounding in the sums: accumulate in double."
-        elif evaluation.verdict is Verdict.BUILD_FAILED:
-            self._choices = old._replace(transcendentals=Transcendentals.LIBM)
-            why = "My own math helpers are the unusual part: take the C library's functions instead."
-        else:
-            self._choices = old._replace(reuse=Reuse.RECOMPUTE)
-            why = "The scratch rows are the first suspect for bad memory: do without them."
-        if self._text() == before:
-            self._choices = old
-            return None
-        return self._submit(self._text(), f"{said} {why}", evaluation.candidate_id)
+        before, old = self._text(), self._choices
+        for choices, why in self._suspicions(evaluation):
+            self._choices = choices
+            if self._text() != before and self._all_bugs_fit():
+                return self._submit(self._text(), f"{said} {why}", evaluation.candidate_id)
+        self._choices = old
+        return None
+
+    def _all_bugs_fit(self) -> bool:
+        """Whether every bug is still in the text: a stray repair must not remove one by accident."""
+        text = self._workshop.draft(self._choices).text
+        for bug in self._bugs:
+            edit = self._apply(text, bug)
+            if edit is None:
+                return False
+            text = edit.text
+        return True
+
+    def _suspicions(self, evaluation: Evaluation) -> list[tuple[Choices, str]]:
+        """What one might try before reading closely. A compiler names the line, so there is nothing to guess."""
+        now = self._choices
+        if evaluation.verdict is Verdict.BUILD_FAILED:
+            return []
+        scratch = (
+            now._replace(reuse=Reuse.RECOMPUTE),
+            "The scratch rows are what I trust least: compute without them.",
+        )
+        chains = (now._replace(chains=1), "The unrolled sums are the fiddly part: go back to one accumulator each.")
+        rounding = (now._replace(sums=Sums.DOUBLE), "It could be rounding in the sums: accumulate in double.")
+        helpers = (
+            now._replace(transcendentals=Transcendentals.LIBM),
+            "My own exp and its kin may be off: take the C library's, to see.",
+        )
+        order = [scratch, chains, helpers]
+        self._rng.shuffle(order)
+        return [rounding, *order] if _slightly_off(evaluation) else order
 
     def _after_success(self, evaluation: Evaluation, said: str) -> Action:
-        if self._bugs and not self._repaired:
-            said = f"{said} It holds as it is."
-        if self._improved or self._bugs:
+        if self._bugs:
+            bug = self._bugs[0]
+            said = f"{said} It passes, but it should not. {self._diagnosis(bug, self._place(bug))}"
+            self._bugs.remove(bug)
+            return self._submit(self._text(), said, evaluation.candidate_id)
+        if self._improved:
             return self._stop(f"{said} That will do.")
         self._improved = True
         view = View(self._brief, self._workshop.draft(self._choices), evaluation)
@@ -197,6 +221,12 @@ class FaultEpisode:
 
     def _stop(self, content: str) -> Action:
         return Action(content, None, None, None, Language.CPP)
+
+
+def _slightly_off(evaluation: Evaluation) -> bool:
+    """Whether the errors are small enough to be rounding, so far as the verdict tells."""
+    errors = evaluation.verification.errors if evaluation.verification else ()
+    return bool(errors) and all(e.share_of_budget is not None and e.share_of_budget < 100 for e in errors)
 
 
 def _short(line: str) -> str:

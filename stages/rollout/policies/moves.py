@@ -72,10 +72,10 @@ def _wider(choices: Choices) -> Fusion:
 
 def _fuse_reason(view: View, after: Draft) -> str:
     before = view.draft
+    what = "whole rows" if after.choices.fusion is Fusion.ROWS else "pointwise chains"
     return (
-        f"{before.passes} loops move {bytes_text(before.traffic)} between memory and the cores; with "
-        f"{'whole rows' if after.choices.fusion is Fusion.ROWS else 'pointwise chains'} fused it is {after.passes} and "
-        f"{bytes_text(after.traffic)}, against a minimum of {bytes_text(view.brief.task.bytes)} for the task."
+        f"{before.passes} loops move {bytes_text(before.traffic)} between memory and the cores; with {what} fused it "
+        f"is {after.passes} and {bytes_text(after.traffic)}. The task's minimum is {bytes_text(view.brief.task.bytes)}."
     )
 
 
@@ -94,15 +94,15 @@ def _elementary_reason(view: View, _: Draft) -> str:
 def _huge_reason(view: View, _: Draft) -> str:
     pages = view.made_bytes // 4096
     return (
-        f"Results of {bytes_text(view.made_bytes)} are fresh memory: up to {pages} page faults a call. Ask for 2 MiB pages "
-        "before the first touch."
+        f"Results of {bytes_text(view.made_bytes)} are fresh memory: up to {pages} page faults a call. Ask for 2 MiB "
+        "pages before the first touch."
     )
 
 
 def _stream_reason(view: View, _: Draft) -> str:
     return (
-        f"Every line of the {bytes_text(view.made_bytes)} of results is read before it is overwritten, and pushes inputs out "
-        "of the cache. Write whole blocks past the cache with non-temporal stores."
+        f"Every line of the {bytes_text(view.made_bytes)} of results is read before it is overwritten, and pushes "
+        "inputs out of the cache. Write whole blocks past the cache with non-temporal stores."
     )
 
 

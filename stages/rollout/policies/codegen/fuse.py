@@ -203,10 +203,10 @@ def _halves(nest: Nest, stage: Stage) -> tuple[Stage, Stage] | None:
     if not across or not (inside or tiny):
         return None
     rows = Tensor(f"{stage.name}_rows", tuple(axis.extent for axis in kept), stage.tensor.dtype)
-    within = Reduction(how.fold, inside) if inside else None
+    within = Reduction(how.fold, inside, exact=how.exact) if inside else None
     first = Stage(rows, kept, stage.domain, stage.value, within, stage.label)
     at = ix.flatten([ix.of(axis) for axis in kept], rows.shape)
-    rest = Reduction(how.fold, tuple(across), how.scale)
+    rest = Reduction(how.fold, tuple(across), how.scale, how.exact)
     return first, replace(
         stage, domain=kept, value=load(rows.name, at, rows.dtype), how=rest, label=f"{how.fold} of rows"
     )

@@ -35,6 +35,9 @@ class Reduction:
     fold: Fold
     axes: tuple[Axis, ...]
     scale: float = 1.0
+    exact: bool = False
+    """Whether the result is likely to be subtracted from what was summed. Rounding is then all that is left of a
+    constant row, so such a sum is accumulated in double throughout."""
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,8 @@ def _turned_round(match: re.Match[str]) -> str:
 
 VALUE = r"[\w.]+(?:\[[^\[\]]*\])?"
 
+EXPONENT = rf"(v_exp|std::exp)\(([^()]+) - ({VALUE})\)"
+
 PATTERNS: tuple[tuple[str, str, Callable[[re.Match[str]], str], str], ...] = (
     ("off_by_one", HEAD, _one_short, "the loop stops one short"),
     ("lost_tail", HEAD, _whole_vectors, "the loop leaves out the last elements"),
@@ -105,7 +107,7 @@ PATTERNS: tuple[tuple[str, str, Callable[[re.Match[str]], str], str], ...] = (
     ("wrong_constant", r"(?<![\w.])(\d+\.\d+)f", _scaled_constant, "a constant is off"),
     ("wrong_divisor", r"(_acc) \* ([\d.]+(?:e-\d+)?)(f?)", _other_divisor, "the sum is divided by the wrong count"),
     ("dropped_term", r" \+ \w+\[[^\[\]]*\];$", lambda _: ";", "a term was left out"),
-    ("dropped_maximum", r"(v_exp|std::exp)\((.+?) - (\w+)\)", _without_maximum, "exp overflows without the maximum"),
+    ("dropped_maximum", EXPONENT, _without_maximum, "exp needs the maximum subtracted"),
     ("swapped_operands", rf"({VALUE}) ([-/]) ({VALUE})(?=[;)])", _swapped, "the operands are the wrong way round"),
     ("narrowed", r"const float (\w+) =", lambda m: f"const int {m.group(1)} =", "the value is cut to an integer"),
     ("wrong_operation", r"(?<=\]) \* (?=\w+\[)", lambda _: " + ", "a product became a sum"),

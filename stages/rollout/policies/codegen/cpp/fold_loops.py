@@ -193,6 +193,7 @@ class FoldLoop:
         if one.fold is Fold.SUM and len(suffixes) == 3:
             scope.add(f"{first} = ({first} + {second}) + ({third} + {one.running}{suffixes[2]});")
             return
+        scope.names.called.update(one.helpers)
         for suffix in suffixes:
             scope.add(one.update(one.running, one.running + suffix))
 
@@ -220,7 +221,7 @@ class FoldLoop:
             scope.add(f"{one.name}_nan |= {text} != {text};")
         else:
             wide = one.ctype == "double" and value.dtype is Dtype.FLOAT32
-            scope.names.called.update({"larger", "smaller"} if one.watches_nan else set())
+            scope.names.called.update(one.helpers)
             scope.add(one.update(target, f"(double)({text})" if wide else text))
 
     def _update_position(self, scope: Scope, one: Accumulator, text: str, place: str) -> None:

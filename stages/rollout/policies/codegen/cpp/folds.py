@@ -80,6 +80,11 @@ class Accumulator(NamedTuple):
         """Whether NaN needs a flag of its own where lanes are folded: a vector maximum would lose it."""
         return self.fold in (Fold.MAX, Fold.MIN) and self.dtype.is_floating
 
+    @property
+    def helpers(self) -> frozenset[str]:
+        """Functions that `update` calls."""
+        return frozenset(("larger" if self.fold is Fold.MAX else "smaller",)) if self.watches_nan else frozenset()
+
     def update(self, target: str, value: str) -> str:
         """The statement that takes one value into a row of accumulators."""
         match self.fold:
@@ -117,7 +122,7 @@ def accumulator(work: Work, sums: Sums, terms: int, block: int) -> Accumulator:
         raise AssertionError(f"{work.name} is no fold")
     dtype = work.item.value.dtype
     rounded = how.fold is Fold.SUM and dtype is Dtype.FLOAT32
-    if rounded and sums is Sums.DOUBLE:
+    if rounded and (sums is Sums.DOUBLE or (sums is Sums.BLOCKED and how.exact)):
         return Accumulator(work, how.fold, how.scale, "double", None)
     if rounded and sums is Sums.BLOCKED and terms > block:
         return Accumulator(work, how.fold, how.scale, "float", "double")

@@ -177,7 +177,7 @@ def _combine(scope: Scope, one: Accumulator, pieces: int) -> None:
     inner = scope.inner() if size > 1 else scope
     inner.add(f"{wide} {one.whole} = {one.start};")
     at = f"{one.name}_pieces[piece]" if size == 1 else f"{one.name}_pieces[piece * {size} + e]"
-    scope.names.called.update({"larger", "smaller"} if one.watches_nan else set())
+    scope.names.called.update(one.helpers)
     inner.add(f"for (int64_t piece = 0; piece < {pieces}; ++piece) {total.update(one.whole, at)}")
     inner.add(f"{one.name}_out[{'0' if size == 1 else 'e'}] = {total.finished(one.whole)};")
     if size > 1:

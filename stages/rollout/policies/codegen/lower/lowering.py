@@ -78,7 +78,15 @@ class Lowering:
         return value if value.stored is not None or value.cost <= limit else self.store(value, wish)
 
     def reduce(
-        self, value: Value, dims: Sequence[int], fold: Fold, wish: str, *, keepdim: bool, scale: float = 1.0
+        self,
+        value: Value,
+        dims: Sequence[int],
+        fold: Fold,
+        wish: str,
+        *,
+        keepdim: bool,
+        scale: float = 1.0,
+        exact: bool = False,
     ) -> Value:
         """A fold over `dims` (all of them where empty), accumulated by the schedule's strategy."""
         value = self.bounded(value, wish)
@@ -91,7 +99,7 @@ class Lowering:
         kept_shape = tuple(value.shape[dim] for dim in kept)
         is_position = fold in (Fold.ARGMAX, Fold.ARGMIN)
         tensor = Tensor(self.fresh(wish), kept_shape, Dtype.INT64 if is_position else value.dtype)
-        how = Reduction(fold, _moving([axes[dim] for dim in folded]), scale)
+        how = Reduction(fold, _moving([axes[dim] for dim in folded]), scale, exact)
         at = tuple(ix.of(axis) for axis in axes)
         word = "mean" if fold is Fold.SUM and scale != 1.0 else str(fold)
         label = f"{word} of {value.label}" if value.label else word

@@ -40,7 +40,7 @@ def _mean(call: Call) -> Value:
 def mean_over(call: Call, value: Value, dims: Sequence[int], *, keepdim: bool, wish: str = "mean") -> Value:
     """The arithmetic mean over `dims`."""
     scale = 1 / max(_count(value, dims), 1)
-    return call.lowering.reduce(value, dims, Fold.SUM, wish, keepdim=keepdim, scale=scale)
+    return call.lowering.reduce(value, dims, Fold.SUM, wish, keepdim=keepdim, scale=scale, exact=True)
 
 
 def _extreme(fold: Fold) -> Rule:
