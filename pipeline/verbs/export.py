@@ -41,7 +41,8 @@ def run(parameters: Parameters, _settings: Settings) -> None:
                 write_arrow(fresh / file.path, file.table)
         write_text(fresh / "README.md", result.card)
         fresh.chmod(0o755)
-        shutil.rmtree(paths.DATASETS, ignore_errors=True)
+        if paths.DATASETS.exists():
+            shutil.rmtree(paths.DATASETS)
         fresh.replace(paths.DATASETS)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)

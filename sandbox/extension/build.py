@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from pydantic import Field, ValidationError
 
 from sandbox.extension.calls import MAX_CALLS, Call
 from sandbox.extension.compiler import Compiled, Compiler, Route
-from sandbox.extension.diagnostics import readable, unknown_to_slim
+from sandbox.extension.diagnostics import own_frames, readable, unknown_to_slim
 from sandbox.forkserver import Ended, ForkServer
 from sandbox.gate import Gate
 from sandbox.limits import Limits
@@ -23,7 +22,6 @@ from schemas.record import Record
 
 RECORDING_BYTES = 8 << 20
 RECORD_SECONDS = 20.0
-TRACEBACK_LINES = 12
 
 
 class Artefact(Record):
@@ -112,7 +110,7 @@ def _record(
     except (ValueError, ValidationError) as error:
         raise Refused(f"the extensions it asks for cannot be built: {str(error).splitlines()[0]}") from error
     if recording.error:
-        raise Refused(_own_traceback(recording.error), _language(recording))
+        raise Refused(own_frames(recording.error), _language(recording))
     return recording
 
 
@@ -178,11 +176,3 @@ def _ended(ended: Ended) -> str:
         return f"importing model_new.py did not finish within {RECORD_SECONDS:g} s"
     how = f"signal {ended.code}" if ended.kind == "signalled" else f"exit status {ended.code}"
     return f"importing model_new.py ended the process ({how})"
-
-
-def _own_traceback(text: str) -> str:
-    """The end of a traceback without frames of ours."""
-    lines = text.strip().splitlines()
-    own = (number for number, line in enumerate(lines) if re.search(r'File ".*model_new\.py"', line))
-    start = next(own, max(0, len(lines) - TRACEBACK_LINES))
-    return readable("\n".join(lines[start:][-TRACEBACK_LINES:]))

@@ -28,6 +28,7 @@ BASE = ("-fPIC", "-fvisibility=hidden", "-fopenmp", "-march=native")
 DEFAULTS = ("-O3", "-std=c++17")
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 FULL_MEMORY = 12 << 30
+PREPARE_SECONDS = 300.0
 Route = Literal["slim", "full"]
 
 
@@ -67,27 +68,25 @@ class Compiler:
         with tempfile.TemporaryDirectory(prefix="quarry-compile-") as folder:
             sources = write_sources(call, Path(folder))
             made = Path(folder) / "extension.so"
-            command = self._command(route, call, flags, sources, made, deadline_s)
+            command = self._command(route, call, flags, sources, made)
             ended = self._run(command, Path(folder), deadline_s, route)
             if not made.exists() or (ended.kind, ended.code) != ("exited", 0):
                 return Compiled(None, ended)
             _put(made, target)
         return Compiled(target, ended)
 
-    def _command(
-        self, route: Route, call: Call, flags: Flags, sources: Sequence[str], made: Path, deadline_s: float
-    ) -> list[str]:
+    def _command(self, route: Route, call: Call, flags: Flags, sources: Sequence[str], made: Path) -> list[str]:
         given = [*BASE, *DEFAULTS, f"-DTORCH_EXTENSION_NAME={call.name}", *flags.compile]
         if call.inline:
             given += ["-include", "torch/extension.h"]  # as torch does, but without moving the candidate's lines
         out = ["-shared", "-fmax-errors=8", *sources, "-o", made.name, *flags.link]
         if route == "slim":
-            prepared = self._prepare(flags, deadline_s)
+            prepared = self._prepare(flags)
             return [self._program, *given, f"-I{prepared}", f"-I{HEADERS}", f"-I{self._python}", "-w", *out,
                     str(prepared / "runtime.o")]  # fmt: skip
         return [self._program, *given, "-std=c++20", "-w", *out, *_torch_flags(), f"-I{self._python}"]
 
-    def _prepare(self, flags: Flags, deadline_s: float) -> Path:
+    def _prepare(self, flags: Flags) -> Path:
         """A folder with the precompiled header and the runtime's object for these flags, made on first use.
 
         The extension's name is a macro that the headers do not mention, so it may differ.
@@ -105,7 +104,7 @@ class Compiler:
             header = ["-x", "c++-header", "made/torch/extension.h", "-o", "made/torch/extension.h.gch"]
             runtime = ["-c", str(HEADERS / "slim/runtime.cpp"), "-o", "made/runtime.o"]
             for step in (runtime, header):
-                ended = self._run([*common, *step], Path(scratch), deadline_s, "slim")
+                ended = self._run([*common, *step], Path(scratch), PREPARE_SECONDS, "slim")
                 if (ended.kind, ended.code) != ("exited", 0):
                     raise SandboxFault(f"the slim headers do not compile with {self._program}: {ended.stderr[:500]}")
             _put(made, folder)

@@ -12,8 +12,8 @@ UNKNOWN_TO_SLIM = re.compile(
     r"error: .*("
     r"is not a member of .(slim|torch|at|c10|pybind11|py|caffe2)\b"
     r"|.(torch|at|c10|pybind11|py)::[A-Za-z_:]+. has not been declared"
-    r"|(class|struct) .slim::\w+. has no member named"
-    r"|no match for .operator.* (slim|torch|at)::"
+    r"|(class|struct) slim::\w+. has no member named"
+    r"|no match for .operator.*slim::"
     r"|no matching function for call to .*slim::"
     r"|.(TORCH|AT|C10|TORCH_LIBRARY)_?[A-Z_]*. (was not declared|has not been declared|does not name)"
     r"|expected constructor, destructor, or type conversion before"
@@ -33,6 +33,20 @@ def unknown_to_slim(messages: str) -> str | None:
         if UNKNOWN_TO_SLIM.search(line):
             return _tidy(line.partition("error: ")[2])[:LINE_LENGTH]
     return None
+
+
+def own_frames(traceback: str) -> str:
+    """A traceback with only the frames of the candidate's own files, and the exception."""
+    kept: list[str] = []
+    own = False
+    for line in traceback.strip().splitlines():
+        if line.startswith('  File "'):
+            own = "/sandbox/" not in line and "<frozen" not in line
+        elif not line.startswith("    "):
+            own = not line.startswith("Traceback")
+        if own:
+            kept.append(line)
+    return readable("\n".join(kept[-SHOWN_LINES:]))
 
 
 def readable(messages: str, folder: str = "") -> str:

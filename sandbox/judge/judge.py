@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from collections import OrderedDict
@@ -16,6 +15,7 @@ from pydantic import JsonValue
 
 from sandbox.channel import Parameters
 from sandbox.extension.build import Artefact
+from sandbox.extension.diagnostics import own_frames
 from sandbox.gate import Gate
 from sandbox.judge.bench import Bench
 from sandbox.judge.outcome import Outcome
@@ -34,7 +34,6 @@ from schemas.task import Task
 OPEN_BENCHES = 3
 """Benches kept open at once: episodes of a few tasks run interleaved."""
 CONFINEMENT = "process-group+rlimits+no_new_privs"
-LOG_LINES = 12
 
 
 class Judged(NamedTuple):
@@ -184,5 +183,4 @@ def _why(end: RunnerEnded, bench: Bench) -> str:
     """How the runner ended, in words for the policy: its own traceback without our frames and paths."""
     if end.how == "timed_out":
         return f"did not finish a block of calls within {bench.parameters.run_deadline_s:g} s"
-    lines = [line for line in end.log.strip().splitlines() if "/sandbox/" not in line][-LOG_LINES:]
-    return "crashed: " + re.sub(r'"[^"]*/(\w+\.py)"', r'"\1"', "\n".join(lines))
+    return f"crashed: {own_frames(end.log)}"

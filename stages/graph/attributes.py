@@ -31,16 +31,18 @@ class Relations(NamedTuple):
     """What an argument's integers can be compared with."""
 
     sizes: frozenset[int]
-    """Dimensions and element counts of the node's operands."""
+    """Dimensions and element counts of the node's operands and of the graph's placeholders."""
     shape: tuple[int, ...] | None
     """Shape of its first operand; null where it has none."""
 
 
 def relations(node: fx.Node) -> Relations:
-    """The sizes around a node."""
-    shapes = [tuple(value.shape) for value in map(_value, node.all_input_nodes) if value is not None]
-    counts = {int(torch.Size(shape).numel()) for shape in shapes}
-    return Relations(frozenset(counts.union(*shapes) if shapes else counts), shapes[0] if shapes else None)
+    """The sizes around a node: those of its operands, and of everything that enters its graph."""
+    entering = list(node.graph.find_nodes(op="placeholder"))
+    shapes = [tuple(value.shape) for value in map(_value, [*node.all_input_nodes, *entering]) if value is not None]
+    sizes = {size for shape in shapes for size in (*shape, int(torch.Size(shape).numel()))}
+    first = _value(node.all_input_nodes[0]) if node.all_input_nodes else None
+    return Relations(frozenset(sizes), None if first is None else tuple(first.shape))
 
 
 def same_value(node: fx.Node) -> fx.Node | None:

@@ -46,7 +46,7 @@ def infer(invocation: Invocation) -> Signature:
     starred = _starred(invocation, ties)
     signature = Signature(invocation, ties, starred)
     _verify(signature)
-    if not starred and _is_unbatched(invocation):
+    if not starred and _is_unbatched(signature):
         raise Refused("unbatched", "takes a batch as well, and is another operator then")
     return signature
 
@@ -153,8 +153,9 @@ def _batches(invocation: Invocation, members: set[Address], depth: int) -> bool:
     return whole[first].shape == part.shape and torch.allclose(whole[first], part, atol=1e-5)
 
 
-def _is_unbatched(invocation: Invocation) -> bool:
-    """Whether one more leading dimension of the first argument is one more of the result."""
+def _is_unbatched(signature: Signature) -> bool:
+    """Whether one more leading dimension of the first argument is one more of the result, all sizes being different."""
+    invocation = signature.resized({tie: factor for factor, tie in enumerate(signature.ties, start=2)})
     address, leaf = invocation.tensors()[0]
     alone, batched = attempt(invocation), attempt(invocation.reshaped({address: (2, *leaf.shape)}))
     return alone is not None and batched is not None and tuple(batched.shape) == (2, *alone.shape)

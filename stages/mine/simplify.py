@@ -11,7 +11,7 @@ import torch
 from schemas.operator import Form
 from schemas.tensor import Dtype
 from stages.mine.execution import apply, attempt, fill, parameter_names
-from stages.mine.invocation import Invocation, Key, TensorLeaf, Tree, Variable
+from stages.mine.invocation import Address, Invocation, Key, Literal, TensorLeaf, Tree, Variable
 from stages.mine.refusal import Refused
 
 MEANT = re.compile(r"dim|axis|axes|reduction|mode|approximate|ord\b|descending|largest|causal")
@@ -115,21 +115,21 @@ def without_ones(invocation: Invocation) -> Invocation:
 
 def from_the_end(invocation: Invocation) -> Invocation:
     """The call with axes counted from the end, which keeps their meaning when leading dimensions are added."""
-    tensors = invocation.tensors()
-    rank = len(tensors[0][1].shape)
+    rank = len(invocation.tensors()[0][1].shape)
     expected = attempt(invocation)
-
-    def change(address: tuple[Key, ...], leaf: TensorLeaf | Tree) -> Tree:
+    for address, leaf in invocation.leaves():
         name = _name(invocation, str(address[0]), address[1])
-        is_axis = name is not None and AXIS.search(name) and "keep" not in name
+        is_axis = name is None or (AXIS.search(name) and "keep" not in name)
         if is_axis and isinstance(leaf, int) and not isinstance(leaf, bool) and 0 <= leaf < rank:
-            return leaf - rank
-        return leaf
+            turned = invocation.changed(_turning(address, leaf - rank))
+            result = attempt(turned)
+            if result is not None and expected is not None and torch.equal(result, expected):
+                invocation = turned
+    return invocation
 
-    turned = invocation.changed(change)
-    result = attempt(turned)
-    same = result is not None and expected is not None and result.shape == expected.shape and result.equal(expected)
-    return turned if same else invocation
+
+def _turning(place: Address, axis: int) -> Callable[[Address, TensorLeaf | Literal], Tree]:
+    return lambda address, leaf: axis if address == place else leaf
 
 
 def _name(invocation: Invocation, part: str, key: Key) -> str | None:

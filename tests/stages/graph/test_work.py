@@ -24,7 +24,7 @@ EXACT = {
     "pooling that drops a border": ("return F.max_pool2d(x, 3)", IMAGE, 36 / 64),
     "strided convolution": ("return F.conv2d(x, torch.ones(1, 2, 1, 1), stride=2)", IMAGE, 0.25),
     "triangle": ("return torch.tril(x)", IMAGE, 36 / 64),
-    "mirrored border": ("return F.pad(x, (1, 1), mode='reflect')", IMAGE, 1.0),
+    "mirrored border": ("return F.pad(x, (1, 1, 1, 1), mode='reflect')", IMAGE, 1.0),
     "cropped": ("return F.pad(x, (-2, 0))", IMAGE, 0.75),
     "every second": ("return F.interpolate(x, scale_factor=0.5)", IMAGE, 0.25),
     "windows": ("return x.unfold(3, 2, 4).sum(-1)", IMAGE, 0.5),

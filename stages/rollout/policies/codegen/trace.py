@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 from torch.fx import Graph
@@ -36,7 +37,9 @@ class Trace(NamedTuple):
 def trace(source: str) -> Trace:
     """The graph of a task in KernelBench's form; raises `TraceFailed`."""
     try:
-        module = trace_source(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what PyTorch has to say about a task is not for the policy's log
+            module = trace_source(source)
         code = load_task_source(source).model_class.forward.__code__
     except Exception as error:  # whatever a task's own code raises
         raise TraceFailed(f"{type(error).__name__}: {error}") from error

@@ -121,8 +121,9 @@ def accumulator(work: Work, sums: Sums, terms: int, block: int) -> Accumulator:
     if not isinstance(how, Reduction):
         raise AssertionError(f"{work.name} is no fold")
     dtype = work.item.value.dtype
-    rounded = how.fold is Fold.SUM and dtype is Dtype.FLOAT32
-    if rounded and (sums is Sums.DOUBLE or (sums is Sums.BLOCKED and how.exact)):
+    rounded = how.fold in (Fold.SUM, Fold.PROD) and dtype is Dtype.FLOAT32
+    whole = how.exact or how.fold is Fold.PROD  # the error of a product grows with every factor
+    if rounded and (sums is Sums.DOUBLE or (sums is Sums.BLOCKED and whole)):
         return Accumulator(work, how.fold, how.scale, "double", None)
     if rounded and sums is Sums.BLOCKED and terms > block:
         return Accumulator(work, how.fold, how.scale, "float", "double")

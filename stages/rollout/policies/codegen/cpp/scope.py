@@ -72,7 +72,9 @@ class Scope:
 
     def index(self, index: Index) -> str:
         """An index as text."""
-        return index_text(index, self.names.axes.__getitem__, self._fetched)
+        text = index_text(index, self.names.axes.__getitem__, self._fetched)
+        self.names.called.update({"floor_division"} if "floor_division(" in text else set())
+        return text
 
     def _fetched(self, node: Expr) -> str:
         text = self.value(node)
