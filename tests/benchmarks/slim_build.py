@@ -1,4 +1,6 @@
-"""How long one candidate builds against the slim headers and against torch's own: `python -m tests.benchmarks.slim_build`.
+"""How long one candidate builds against the slim headers and against torch's own.
+
+Run it with `python -m tests.benchmarks.slim_build`.
 
 Both routes compile the same source with the same flags in one run. The slim route's precompiled header and runtime
 are made once for a machine and reported apart; every further candidate pays the slim build only.

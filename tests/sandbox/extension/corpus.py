@@ -59,7 +59,8 @@ EXAMPLES = {
         1.5,
     ),
     "dispatch_on_type": Example(
-        "template <typename T> void run(const T* a, T* b, int64_t n) { for (int64_t i = 0; i < n; ++i) b[i] = a[i] + a[i]; }\n"
+        "template <typename T> void run(const T* a, T* b, int64_t n) { "
+        "for (int64_t i = 0; i < n; ++i) b[i] = a[i] + a[i]; }\n"
         + _double(
             'AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "f", ([&] { '
             "run<scalar_t>(x.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), x.numel()); }));"

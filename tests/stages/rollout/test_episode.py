@@ -25,7 +25,7 @@ class Script:
     def version(self) -> str:
         return "1"
 
-    def begin(self, brief: Brief) -> Script:
+    def begin(self, _brief: Brief) -> Script:
         return Script(self.texts)
 
     def act(self, observation: Observation | None) -> Action:

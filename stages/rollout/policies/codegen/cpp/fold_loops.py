@@ -189,9 +189,9 @@ class FoldLoop:
             self._join(scope, one, suffixes[1:])
 
     def _join(self, scope: Scope, one: Accumulator, suffixes: list[str]) -> None:
-        first, second, third = [one.running, *[one.running + suffix for suffix in suffixes]][:3]
         if one.fold is Fold.SUM and len(suffixes) == 3:
-            scope.add(f"{first} = ({first} + {second}) + ({third} + {one.running}{suffixes[2]});")
+            first, second, third, fourth = [one.running, *[one.running + suffix for suffix in suffixes]]
+            scope.add(f"{first} = ({first} + {second}) + ({third} + {fourth});")
             return
         scope.names.called.update(one.helpers)
         for suffix in suffixes:
