@@ -89,7 +89,7 @@ class RolloutParameters(Record):
     )
     turns: PositiveInt = 6
     """Most submissions of one episode."""
-    in_flight: PositiveInt = 4
+    in_flight: PositiveInt = 2
     """Tasks whose episodes run at the same time."""
     retries: NonNegativeInt = 2
     """How often a fault of ours is retried before the episode is given up."""

@@ -22,15 +22,17 @@ from sandbox.reference import load_task_source
 from sandbox.runner import CONSTRUCTION_SEED
 from sandbox.servers import Servers
 from sandbox.slots import Region, Weights, slot_layout
+from schemas.hardware import Hardware
 from schemas.parameters import JudgeParameters
 from schemas.task import Task
 
 SLOTS = 8
 """Slots of one runner: most calls of a block, at most MAX_CALLS."""
-SLOT_BUDGET = 1 << 30
+SLOT_BUDGET = 256 << 20
 """Bytes of all slots of one runner; large tasks get fewer slots."""
-POOL_BUDGET = 512 << 20
-"""Bytes of contents and truths that a bench keeps per family. Past it contents are drawn anew for every runner."""
+POOL_SHARE = 1 / 16
+"""Share of the machine's memory for the contents and truths that a bench keeps of one family. Past it contents are
+drawn anew for every runner, which costs more than running the task."""
 MIN_FLUSH = 1 << 20
 COMPILE_SECONDS = 300.0
 BASELINE_LIMITS = Limits(memory_bytes=32 << 30)
@@ -55,18 +57,17 @@ class Bench:
         parameters: JudgeParameters,
         *,
         servers: Servers,
-        cache_bytes: int,
-        threads: int,
+        hardware: Hardware,
         source: Source | None = None,
     ) -> None:
-        """Open the bench. `cache_bytes` is the last-level cache's size.
+        """Open the bench on the machine at hand.
 
         Raises `ValueError` where the task's source does not run in float64.
         """
         self.task = task
         self.parameters = parameters
         self.source = source or Source()
-        self._servers, self._threads = servers, threads
+        self._servers, self._threads = servers, hardware.units
         self._reference = load_task_source(task.source)
         with torch.no_grad():
             self.seeded = {k: v.clone() for k, v in self._reference.construct(CONSTRUCTION_SEED).state_dict().items()}
@@ -79,9 +80,10 @@ class Bench:
             self.weight_region.tensor(field).copy_(value)
         per_slot = slot_layout(task.inputs, task.outputs, 1).slot_bytes
         self.slots = max(1, min(SLOTS, MAX_CALLS, SLOT_BUDGET // per_slot))
-        self.flush = torch.zeros(max(MIN_FLUSH, 2 * cache_bytes) // 4, dtype=torch.int32)
+        self.flush = torch.zeros(max(MIN_FLUSH, 2 * hardware.cache_bytes) // 4, dtype=torch.int32)
         truth_bytes = 3 * task.output_bytes  # head, rest and inverse scale of every element
-        self._capacity = max(1, POOL_BUDGET // (task.input_bytes + truth_bytes))
+        budget = POOL_SHARE * hardware.memory_bytes
+        self._capacity = max(1, int(budget / (task.input_bytes + truth_bytes)))
         self._pools: dict[tuple[bool, str], list[Content]] = {}
         self._hosts: dict[str, RunnerHost] = {}
         self._scratch = Path(tempfile.mkdtemp(prefix="quarry-bench-"))

@@ -31,8 +31,8 @@ from schemas.hardware import Hardware
 from schemas.parameters import JudgeParameters
 from schemas.task import Task
 
-OPEN_BENCHES = 3
-"""Benches kept open at once: episodes of a few tasks run interleaved."""
+OPEN_BENCHES = 2
+"""Benches kept open at once: episodes of a few tasks run interleaved, and each bench is gigabytes."""
 CONFINEMENT = "process-group+rlimits+no_new_privs"
 
 
@@ -83,8 +83,7 @@ class Judge:
                 task,
                 self._parameters,
                 servers=self._servers,
-                cache_bytes=self._hardware.cache_bytes,
-                threads=self._hardware.units,
+                hardware=self._hardware,
             )
         self._benches.move_to_end(task.task_id)
         return self._benches[task.task_id]

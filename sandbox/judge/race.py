@@ -10,7 +10,7 @@ from sandbox.gate import Gate
 from sandbox.judge.bench import Bench, Content
 from sandbox.judge.contents import TIMED_FAMILIES
 from sandbox.judge.runner_host import Block, RunnerHost
-from sandbox.judge.timing import WARM_BLOCKS, Sample, Trace, calls_for, paired_ratio, palindrome, quiet
+from sandbox.judge.timing import Sample, Trace, calls_for, paired_ratio, palindrome, quiet
 from sandbox.judge.verify import Checker, look_again
 from schemas.timing import Ratio
 
@@ -49,14 +49,17 @@ class Race:
         self.rounds = 0
 
     def warm(self) -> None:
-        """Blocks before the first sample, the last of which sizes the later ones.
+        """Blocks before the first sample: first touch of slots, thread pools, the allocator's growth to the most calls.
+
+        They are checked like all others, and timed only for choosing how many calls fill a block.
 
         Raises `RunnerEnded` and `Suspicion`.
         """
-        planned = [(side, self._contents(side, 1)) for side in self.sides.values() for _ in range(WARM_BLOCKS)]
-        with quiet(self._gate):
-            for side, contents in planned:
-                side.fastest = min(side.fastest, self._block(side, contents).compute)
+        for calls in (lambda _: 1, lambda _: 1, self._most_calls):
+            planned = [(side, self._contents(side, calls(side))) for side in self.sides.values()]
+            with quiet(self._gate):
+                for side, contents in planned:
+                    side.fastest = min(side.fastest, self._block(side, contents).compute)
         self._check()
 
     def round(self) -> None:
@@ -87,8 +90,11 @@ class Race:
         return paired_ratio(self.seconds(numerator), self.seconds(denominator), self._bench.parameters.confidence)
 
     def _calls(self, side: Side) -> int:
+        return self._most_calls(side) - self._bench.source.below(2) or 1
+
+    def _most_calls(self, side: Side) -> int:
         wanted = calls_for(side.fastest, self._bench.parameters.block_ms / 1e3, self._bench.slots)
-        return min(self._bench.slots, wanted + self._bench.source.below(2))
+        return min(self._bench.slots, wanted + 1)
 
     def _block(self, side: Side, contents: list[Content]) -> Sample:
         self._look_again(side)

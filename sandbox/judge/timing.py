@@ -22,9 +22,6 @@ from schemas.timing import Ratio, Timing
 S = TypeVar("S")
 TRIM = 0.2
 MIN_KEPT = 4
-WARM_BLOCKS = 3
-"""Blocks of one call before the first sample: first touch of slots, thread pools. Checked like all others, not
-timed but for choosing how many calls fill a block."""
 
 
 class Sample(NamedTuple):

@@ -65,6 +65,11 @@ class FaultEpisode:
         self._submissions = 0
         self._improved = False
 
+    @property
+    def planted(self) -> tuple[Mutation, ...]:
+        """The bugs in the latest submission."""
+        return tuple(self._bugs)
+
     def act(self, observation: Observation | None) -> Action:
         """The next submission, or the end."""
         if observation is None:

@@ -7,6 +7,7 @@ candidate with only the helpers that it brought itself, and stand in for the ext
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from types import SimpleNamespace
 import torch
 
 from schemas.tensor import Dtype
-from stages.rollout.policies.codegen.cpp.module import FLAGS, Segment, prelude
+from stages.rollout.policies.codegen.cpp.module import FLAGS, Segment
 from stages.rollout.policies.codegen.cpp.text import CTYPES
 from stages.rollout.policies.codegen.generate import Generated
 
@@ -35,10 +36,13 @@ def build(folder: Path, candidates: Mapping[str, Generated]) -> ctypes.CDLL:
 
 
 def _namespace(key: str, generated: Generated) -> str:
-    kernels = [kernel for segment in generated.segments for kernel in segment.kernels]
-    helpers = "\n".join(line for line in prelude(kernels).splitlines() if not line.startswith("#include"))
+    """The candidate's C++ without includes and bound functions; also right for a text that was edited."""
+    code = re.sub(
+        r"^(torch::Tensor|std::vector<torch::Tensor>) fused\d*\(.*?^}\n", "", generated.cpp, flags=re.S | re.M
+    )
+    lines = [line for line in code.splitlines() if not line.startswith("#include")]
     entries = "\n".join(_entry(key, segment) for segment in generated.segments)
-    return f"namespace {key} {{\n{helpers}\n{''.join(kernel.text for kernel in kernels)}\n{entries}\n}}"
+    return "\n".join([f"namespace {key} {{", *lines, entries, "}"])
 
 
 def _entry(key: str, segment: Segment) -> str:

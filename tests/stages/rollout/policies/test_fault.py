@@ -1,0 +1,201 @@
+"""If these fail, the critic is shown failures that are none, or repairs that are magic."""
+
+from __future__ import annotations
+
+import ast
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+from schemas.evaluation import Verdict
+from stages.rollout.policies.codegen.choices import Choices
+from stages.rollout.policies.codegen.cpp.module import FLAGS
+from stages.rollout.policies.codegen.generate import Generated, generate
+from stages.rollout.policies.fault import FaultEpisode
+from stages.rollout.policies.mutations import CATALOGUE, Kind, Mutation
+from tests.stages.rollout.policies import plain
+from tests.stages.rollout.policies.briefs import Table, brief
+from tests.stages.rollout.policies.cases import CASES, model
+
+HEADERS = Path(__file__).parents[4] / "sandbox" / "extension" / "headers"
+LAYER_NORM = model("torch.softmax(self.norm(x * y) + y, -1) * 0.5", "self.norm = nn.LayerNorm(2048)", x="64, 2048")
+COLUMNS = model("(F.silu(x) - y / 2).mean(1)", x="8, 500, 70")
+TILES = CASES["transposed_pointwise"]
+SOURCES = {"norm": LAYER_NORM, "columns": COLUMNS, "tiles": TILES}
+RACY = {"shared_scratch"}
+"""Wrong only if two threads meet."""
+
+BY_NAME = {mutation.name: mutation for mutation in CATALOGUE}
+OF_KIND = {kind: [mutation.name for mutation in CATALOGUE if mutation.kind is kind] for kind in Kind}
+
+
+@pytest.fixture(scope="module")
+def sound() -> dict[str, Generated]:
+    return {name: generate(source, name, Choices(), units=2) for name, source in SOURCES.items()}
+
+
+def _edit(mutation: Mutation, text: str, seed: int = 0):
+    return mutation.edit(text, random.Random(seed))
+
+
+def _cpp(text: str) -> str:
+    return text.split("source = r'''")[1].split("'''")[0]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_mutation_changes_the_text_where_it_says(sound, name: str):
+    edits = [(one.text, _edit(BY_NAME[name], one.text)) for one in sound.values()]
+    fitting = [(text, edit) for text, edit in edits if edit is not None]
+    assert fitting, "fits none of the samples"
+    for text, edit in fitting:
+        assert edit.text != text
+        assert edit.before in text
+        assert edit.after in edit.text
+        assert edit == _edit(BY_NAME[name], text), "not deterministic"
+
+
+def test_the_catalogue_is_large_enough():
+    assert len(CATALOGUE) == len(BY_NAME) >= 25
+    assert min(len(names) for names in OF_KIND.values()) >= 4
+
+
+def _compiles(folder: Path, text: str) -> bool:
+    """Whether Python reads it and the C++ compiles against the candidates' headers, bindings included."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return False
+    call = next(n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "load_inline")
+    functions = next(ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg == "functions")
+    bound = "".join(f"auto* bound_{name} = &{name};\n" for name in functions)
+    source = folder / "candidate.cpp"
+    source.write_text(_cpp(text) + bound)
+    command = ["g++", "-std=c++20", "-fsyntax-only", *FLAGS[1:], f"-I{HEADERS}", f"-I{_python()}", str(source)]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def _python() -> str:
+    import sysconfig
+
+    return sysconfig.get_path("include")
+
+
+def test_a_sound_candidate_compiles(sound, tmp_path: Path):
+    assert _compiles(tmp_path, sound["columns"].text)
+
+
+@pytest.mark.parametrize("name", OF_KIND[Kind.BUILD])
+def test_a_build_bug_does_not_compile(sound, tmp_path: Path, name: str):
+    edits = [_edit(BY_NAME[name], one.text) for one in (sound["columns"], sound["norm"])]
+    edit = next(edit for edit in edits if edit is not None)
+    assert not _compiles(tmp_path, edit.text)
+
+
+@pytest.fixture(scope="module")
+def mutants(sound) -> dict[str, tuple[str, Generated]]:
+    found = {}
+    for name in OF_KIND[Kind.WRONG]:
+        for source, one in sound.items():
+            edit = _edit(BY_NAME[name], one.text, seed=1)
+            if edit is not None and name not in RACY:
+                found[f"{name}_{source}"] = source, one._replace(text=edit.text, cpp=_cpp(edit.text))
+    return found
+
+
+def test_wrong_bugs_compile_and_nearly_all_answer_wrongly(mutants, tmp_path: Path):
+    """Not all of them: a bug may sit where it does no harm, and then the verdict is the judge's, as always."""
+    library = plain.build(tmp_path, {key: generated for key, (_, generated) in mutants.items()})
+    caught = {key for key, (source, generated) in mutants.items() if _differs(key, source, generated, library)}
+    assert len(caught) >= 0.85 * len(mutants), sorted(mutants.keys() - caught)
+
+
+def _differs(key: str, source: str, generated: Generated, library) -> bool:
+    space: dict[str, object] = {}
+    exec(SOURCES[source], space)
+    torch.manual_seed(0)
+    module = space["Model"]()
+    new = plain.model_class(key, generated, library)()
+    new.load_state_dict(module.state_dict())
+    with torch.no_grad():
+        for x, y in (space["get_inputs"](), [one * 10 + 200 for one in space["get_inputs"]()]):
+            want, got = module(x, y), new(x, y)
+            if not torch.allclose(got, want, rtol=1e-3, atol=float(want.abs().max()) * 1e-4):
+                return True
+    return False
+
+
+def _episode(episode: int, source: str = LAYER_NORM) -> Table:
+    return Table("fault", brief(source, episode=episode))
+
+
+def _planted(table: Table) -> tuple[Mutation, ...]:
+    assert isinstance(table.episode, FaultEpisode)
+    return table.episode.planted
+
+
+def test_first_submissions_fail_in_the_promised_shares():
+    kinds = [_planted(_episode(episode))[0].kind for episode in range(120)]
+    assert kinds.count(Kind.BUILD) >= len(kinds) / 3
+    assert kinds.count(Kind.WRONG) > kinds.count(Kind.CRASH) > 0
+    assert len({_planted(_episode(episode))[0].name for episode in range(120)}) >= 20
+
+
+VERDICTS = {Kind.BUILD: Verdict.BUILD_FAILED, Kind.WRONG: Verdict.WRONG, Kind.CRASH: Verdict.CRASHED}
+
+
+@pytest.mark.parametrize("episode", range(12))
+def test_it_repairs_what_it_planted_within_the_turns(episode: int):
+    table = _episode(episode)
+    while (bugs := _planted(table)) and not table.ended:
+        kinds = [bug.kind for bug in bugs]
+        table.say(VERDICTS[Kind.BUILD if Kind.BUILD in kinds else kinds[0]])
+    assert not table.ended
+    text = table.text
+    assert not any((edit := _edit(bug, text)) and edit.text == text for bug in CATALOGUE)
+    table.say(Verdict.CORRECT, 1.2)
+    while not table.ended:
+        table.say(Verdict.CORRECT, 1.3)
+    assert len(table.submissions()) <= 6
+
+
+@pytest.mark.parametrize("episode", range(12))
+def test_the_prose_knows_nothing_before_the_verdict(episode: int):
+    """The opening is what the searching policy would say; it names no bug."""
+    table = _episode(episode)
+    for mutation in CATALOGUE:
+        assert mutation.found not in table.last.content
+
+
+@pytest.mark.parametrize("episode", range(12))
+def test_a_repair_argues_from_the_verdict(episode: int):
+    table = _episode(episode)
+    kind = _planted(table)[0].kind
+    table.say(VERDICTS[kind])
+    opening = {Kind.BUILD: "The build failed", Kind.WRONG: "Wrong", Kind.CRASH: "Crashed"}[kind]
+    assert table.last.content.startswith(opening)
+    assert table.last.parent_candidate_id == table.evaluations[0].candidate_id
+
+
+def test_a_bug_that_did_no_harm_is_mended_all_the_same():
+    table = next(one for one in map(_episode, range(40)) if len(_planted(one)) == 1)
+    table.say(Verdict.CORRECT, 1.2)
+    assert "should not" in table.last.content
+    assert not _planted(table)
+
+
+def test_the_same_verdicts_give_the_same_actions():
+    def course() -> list:
+        table = _episode(3)
+        for verdict in (Verdict.WRONG, Verdict.WRONG, Verdict.CORRECT):
+            if not table.ended:
+                table.say(verdict, 1.1 if verdict is Verdict.CORRECT else None)
+        return table.actions
+
+    assert course() == course()
+
+
+def test_a_task_without_a_kernel_is_declined():
+    assert _episode(0, model("torch.mm(x, y)", x="64, 64")).ended
