@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from sandbox.extension.build import Artefact, BuildOutcome, build_candidate
+import torch
 
+from sandbox.extension.build import Artefact, BuildOutcome, build_candidate
 from sandbox.gate import Gate
 from sandbox.judge.judge import Judge, Judged
 from sandbox.judge.outcome import Outcome
@@ -57,6 +58,7 @@ class Station:
     @cached_property
     def judge(self) -> Judge:
         """The judge of the device."""
+        torch.set_num_threads(self._site.hardware.units)  # Dask gives its workers one; truths take all, between clocks
         return Judge(self._site.judge, hardware=self._site.hardware, gate=self.gate, servers=self.servers)
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ class SynthesizeParameters(Record):
     tasks: PositiveInt = 40
     operators: tuple[PositiveInt, PositiveInt] = (1, 5)
     """Fewest and most operators in a task."""
-    eager_ms: tuple[float, float] = (2.0, 10.0)
+    eager_ms: tuple[float, float] = (1.5, 6.0)
     """Work window: expected eager time in milliseconds, drawn log-uniformly."""
     max_tensor_mb: PositiveInt = 64
     """Largest single tensor in MiB."""
@@ -87,7 +87,7 @@ class RolloutParameters(Record):
         PolicyParameters(name="schedule", episodes=2),
         PolicyParameters(name="fault", episodes=1),
     )
-    turns: PositiveInt = 6
+    turns: PositiveInt = 3
     """Most submissions of one episode."""
     in_flight: PositiveInt = 2
     """Tasks whose episodes run at the same time."""

@@ -5,7 +5,7 @@ the answer can tell right from wrong.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -60,6 +60,15 @@ def calibrate(bench: Bench, draws: int) -> Tolerance:
     return Tolerance(
         outputs=tuple(outputs), factor=parameters.tolerance_factor, floor_ulps=parameters.floor_ulps, draws=draws
     )
+
+
+def widen(tolerance: Tolerance, found: Mapping[str, Sequence[Errors]]) -> Tolerance:
+    """The tolerance with a second honest implementation's errors, family by family, as a yardstick beside eager's."""
+    outputs = [
+        OutputTolerance(families=tuple(found[b.family][index].widened(b, tolerance.factor) for b in output.families))
+        for index, output in enumerate(tolerance.outputs)
+    ]
+    return tolerance.model_copy(update={"outputs": tuple(outputs)})
 
 
 Outputs: TypeAlias = Sequence[torch.Tensor]
@@ -141,7 +150,10 @@ def _budget(family: str, eager: Errors, factor: float, floor: float) -> FamilyBu
 Null = Callable[[Bench, Content, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def _mean(_bench: Bench, _content: Content, output: torch.Tensor, _before: torch.Tensor) -> torch.Tensor:
+def _mean(_bench: Bench, _content: Content, output: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
+    """The output's mean everywhere; a single value is its own mean, so there the one before stands for it."""
+    if output.numel() == 1:
+        return before
     value = output.double().nan_to_num().mean() if output.dtype.is_floating_point else output.flatten()[0]
     return torch.full_like(output, value.item())
 
