@@ -17,6 +17,8 @@ from schemas.parameters import JudgeParameters
 MIN_ROUNDS = 3
 TARGET_HALF_WIDTH = 0.04
 """Rounds end early once the speed-up over eager is known this well."""
+CLEARLY_SLOWER = 0.8
+"""A candidate whose whole interval lies below this share of eager's speed needs no sharper figure."""
 EXTRA_ROUNDS = 4
 LAUNCH_BOUND_SECONDS = 10e-6
 """Below this a call measures Python's dispatch, and gets no speed label."""
@@ -53,7 +55,8 @@ def run_rounds(race: Race, numerator: str, denominator: str, parameters: JudgePa
         if race.rounds >= MIN_ROUNDS:
             ratio = race.ratio(numerator, denominator)
             width = half_width(ratio)
-            if width < (TARGET_HALF_WIDTH if race.rounds < parameters.rounds else parameters.max_half_width):
+            target = TARGET_HALF_WIDTH if race.rounds < parameters.rounds else parameters.max_half_width
+            if width < target or ratio.high < CLEARLY_SLOWER:
                 return
             if race.rounds >= parameters.rounds + EXTRA_ROUNDS:
                 raise NoiseFault(

@@ -109,7 +109,7 @@ class Race:
         start = side.total if side.checker is not None else 0
         family = TIMED_FAMILIES[side.total % len(TIMED_FAMILIES)]
         side.total += calls
-        return self._bench.contents(family, calls, start, mode=side.host.parameters)
+        return self._bench.timed_contents(family, calls, start, mode=side.host.parameters)
 
     def _look_again(self, side: Side) -> None:
         """The second look at the last block, as late as its slots stay untouched."""

@@ -72,17 +72,17 @@ class Truth:
     """
 
     def __init__(self, value: torch.Tensor, dtype: torch.dtype) -> None:
-        """Prepare `value` (float64, or exact for integers) for outputs of `dtype`."""
+        """Prepare `value` (float64 or the outputs' own type) for outputs of `dtype`."""
         self.shape, self.dtype = value.shape, dtype
         self.exact = None if dtype.is_floating_point else value.to(dtype)
         if self.exact is not None:
             return
-        flat = value.double().flatten()
+        flat = value.flatten()
         finite = flat.isfinite()
         self._special = None if bool(finite.all()) else (~finite, flat[~finite].float())
         flat = flat if self._special is None else torch.where(finite, flat, 0.0)
         self._head = flat.float()
-        self._rest = (flat - self._head.double()).float()
+        self._rest = (flat - self._head.double()).float() if value.dtype is torch.float64 else None
         self._norm = float(torch.linalg.vector_norm(flat))
         self.scale = max(self._norm / math.sqrt(max(flat.numel(), 1)), torch.finfo(torch.float32).tiny)
         self._inverse = (1.0 / (flat.abs() + self.scale)).float()
@@ -128,7 +128,9 @@ class Truth:
         return Place(index, float(flat[where]), float(expected[where]), int((off > limit).sum()))
 
     def _expected(self) -> torch.Tensor:
-        value = self._head.double() + self._rest.double()
+        value = self._head.double()
+        if self._rest is not None:
+            value += self._rest
         if self._special is not None:
             value[self._special[0]] = self._special[1].double()
         return value
@@ -142,8 +144,8 @@ class Truth:
             if not bool(((got == values) | (got.isnan() & values.isnan())).all()):
                 return None
             flat = torch.where(mask, 0.0, flat)
-        difference: torch.Tensor = (flat - self._head).sub_(self._rest)
-        return difference
+        difference: torch.Tensor = flat - self._head
+        return difference if self._rest is None else difference.sub_(self._rest)
 
 
 def _row_norms(flat: torch.Tensor, width: int) -> torch.Tensor:

@@ -61,7 +61,7 @@ class Checker:
         for index, (truth, output) in enumerate(zip(content.truths, outputs, strict=True)):
             budget = content.yardstick[index].widened(self._budgets[index][content.family], self._factor)
             errors = truth.errors(output)
-            share = errors.share_of(budget)
+            share = errors.share_of(budget) / content.slack
             fits = share <= 1.0
             place = None if fits else truth.worst(output, budget)
             self._note((index, content.family), errors, share, place, output)

@@ -50,13 +50,16 @@ class Table:
         """Whether the policy has stopped."""
         return self.last.files is None
 
-    def say(self, verdict: Verdict, speedup: float | None = None) -> Action:
+    def say(self, verdict: Verdict, speedup: float | None = None, roofline_share: float = 0.4) -> Action:
         """Judge the last submission and take the next action."""
         assert self.last.files is not None
         candidate = make_candidate(
             self.brief.task, self.last.files, self.last.language, self.policy.name, self.last.parent_candidate_id
         )
         evaluation = factories.evaluation(candidate, verdict, speedup=speedup)
+        if evaluation.profile is not None:
+            profile = evaluation.profile.model_copy(update={"roofline_share": roofline_share})
+            evaluation = evaluation.model_copy(update={"profile": profile})
         self.evaluations.append(evaluation)
         text = feedback(evaluation, self.brief.task, self.brief.baseline)
         self.actions.append(self.episode.act(Observation(text, evaluation)))

@@ -72,8 +72,7 @@ def test_no_text_is_submitted_twice_and_the_turns_are_kept(episode: int):
 
 def test_it_stops_near_the_roofline():
     table = _table()
-    of = table.brief
-    table.say(Verdict.CORRECT, of.baseline.eager.seconds / of.baseline.roofline_seconds * 0.9)
+    table.say(Verdict.CORRECT, 3.0, roofline_share=0.9)
     assert table.ended
     assert "near enough" in table.last.content
 
