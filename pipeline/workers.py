@@ -18,6 +18,7 @@ from distributed.scheduler import NoValidWorkerError
 from pipeline.errors import InfrastructureFault, UserError
 from pipeline.settings import Settings
 from sandbox.errors import SandboxFault
+from sandbox.forkserver import KEEP_MEMORY
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,11 +37,16 @@ CONFIGURATION = {
     # A worker that does not come back must end the wait for it, which otherwise lasts for ever.
     "distributed.scheduler.no-workers-timeout": "120s",
 }
-WORKER_ENVIRONMENT = {
-    # A judge's own loops must not leave threads spinning on the cores that it times.
-    "OMP_WAIT_POLICY": "passive",
-    "MALLOC_TRIM_THRESHOLD_": "1073741824",
-}
+
+
+def worker_environment(cores: int) -> dict[str, str]:
+    """What a worker process has to find when it starts, in place of Dask's own choice.
+
+    Dask gives a worker one thread and has it hand freed memory back at once. A judge computes truths on all cores
+    between its clocks, in tensors so large that their page faults would cost as much as the arithmetic; and its
+    threads must not go on spinning on cores that it is about to time.
+    """
+    return {"OMP_NUM_THREADS": str(cores), "OMP_WAIT_POLICY": "passive", "GLIBC_TUNABLES": KEEP_MEMORY}
 
 
 class Workers:
@@ -61,7 +67,8 @@ class Workers:
         for name in LOUD:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         async with contextlib.AsyncExitStack() as stack:
-            stack.enter_context(dask.config.set(CONFIGURATION))
+            environment = {"distributed.nanny.pre-spawn-environ": worker_environment(builders)}
+            stack.enter_context(dask.config.set({**CONFIGURATION, **environment}))
             if settings.scheduler is not None:
                 client = await stack.enter_async_context(await _connect(settings.scheduler))
             else:
@@ -132,7 +139,6 @@ def _local(folder: str, builders: int) -> SpecCluster:
                 "memory_limit": 0,
                 "local_directory": folder,
                 "dashboard": False,
-                "env": WORKER_ENVIRONMENT,
                 "silence_logs": logging.CRITICAL,
             },
         }
