@@ -21,12 +21,12 @@ class SynthesizeParameters(Record):
     """How many tasks to compose, and how large."""
 
     seed: NonNegativeInt = 0
-    tasks: PositiveInt = 40
+    tasks: PositiveInt = 34
     operators: tuple[PositiveInt, PositiveInt] = (1, 5)
     """Fewest and most operators in a task."""
-    eager_ms: tuple[float, float] = (1.5, 6.0)
+    eager_ms: tuple[float, float] = (1.2, 3.0)
     """Work window: expected eager time in milliseconds, drawn log-uniformly."""
-    max_tensor_mb: PositiveInt = 64
+    max_tensor_mb: PositiveInt = 32
     """Largest single tensor in MiB."""
 
     @model_validator(mode="after")

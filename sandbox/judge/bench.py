@@ -30,7 +30,7 @@ SLOTS = 8
 """Slots of one runner: most calls of a block, at most MAX_CALLS."""
 SLOT_BUDGET = 256 << 20
 """Bytes of all slots of one runner; large tasks get fewer slots."""
-POOL_SHARE = 1 / 16
+POOL_SHARE = 1 / 32
 """Share of the machine's memory for the contents and truths that a bench keeps of one family. Past it contents are
 drawn anew for every runner, which costs more than running the task."""
 MIN_FLUSH = 1 << 20

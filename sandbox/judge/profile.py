@@ -15,7 +15,7 @@ from schemas.hardware import Hardware
 from schemas.parameters import JudgeParameters
 
 MIN_ROUNDS = 3
-TARGET_HALF_WIDTH = 0.04
+TARGET_HALF_WIDTH = 0.06
 """Rounds end early once the speed-up over eager is known this well."""
 CLEARLY_SLOWER = 0.8
 """A candidate whose whole interval lies below this share of eager's speed needs no sharper figure."""

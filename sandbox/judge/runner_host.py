@@ -22,6 +22,9 @@ from sandbox.slots import Layout, Region, Weights, layout_to_json
 
 ENDING_SECONDS = 2.0
 NAN_PATTERN = 0x7FC00000
+SECOND_LOOKS = 2
+"""Calls of a block that are looked at again: a cheat on any call risks discovery in every block."""
+WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class RunnerEnded(Exception):
@@ -110,23 +113,26 @@ class RunnerHost:
         return Block(computed - start, stored - computed, outputs)
 
     def inputs_intact(self, contents: Sequence[tuple[torch.Tensor, ...]]) -> bool:
-        """Whether the last block left its inputs as they were."""
+        """Whether the last block left its inputs as they were, at two calls of secret choice."""
         return all(
-            torch.equal(view, value)
-            for (slot, _), content in zip(self._later, contents, strict=True)
-            for view, value in zip(self._inputs(slot), content, strict=True)
+            _same_bytes(view, value)
+            for call in self._sample()
+            for view, value in zip(self._inputs(self._later[call][0]), contents[call], strict=True)
         )
 
     def outputs_settled(self) -> bool:
         """Whether the last block's outputs still stand as they did when it claimed to be done.
 
-        A look some time later: work that went on after the claim shows as a change.
+        A look some time later, at two calls of secret choice: work that went on after the claim shows as a change.
         """
         return all(
             _same_bytes(view, value)
-            for slot, outputs in self._later
-            for view, value in zip(self._outputs(slot), outputs, strict=True)
+            for call in self._sample()
+            for view, value in zip(self._outputs(self._later[call][0]), self._later[call][1], strict=True)
         )
+
+    def _sample(self) -> list[int]:
+        return self._source.permutation(len(self._later))[:SECOND_LOOKS]
 
     def close(self) -> None:
         """End the runner and let its memory go."""
@@ -190,7 +196,8 @@ def _poison(view: torch.Tensor, source: Source) -> None:
 
 
 def _same_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
-    return torch.equal(left.contiguous().view(-1).view(torch.uint8), right.contiguous().view(-1).view(torch.uint8))
+    word = WORDS[left.element_size()]
+    return torch.equal(left.view(word), right.contiguous().view(word))
 
 
 def out_of_memory(error: OSError) -> SandboxFault:
