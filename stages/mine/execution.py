@@ -10,6 +10,7 @@ from typing import cast
 
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from schemas.operator import Form
 from schemas.tensor import Dtype
@@ -57,6 +58,12 @@ def plain(index: int, leaf: TensorLeaf) -> torch.Tensor:
     return torch.zeros(leaf.shape, dtype=torch.int64)
 
 
+CONVOLUTION = "conv"
+MOST_FLOPS = 20_000_000
+"""A trial beyond this is not made: sizes that are tried one by one make windows as large as images, and such a
+convolution takes minutes."""
+
+
 def fill(invocation: Invocation, filler: Filler = plain) -> dict[Address, torch.Tensor]:
     """Content for every tensor argument."""
     return {address: filler(index, leaf) for index, (address, leaf) in enumerate(invocation.tensors())}
@@ -92,10 +99,22 @@ def picked(invocation: Invocation, result: object) -> torch.Tensor | None:
     return result if isinstance(result, torch.Tensor) and result.layout is torch.strided else None
 
 
+def _flops(invocation: Invocation, tensors: Mapping[Address, torch.Tensor]) -> int:
+    """What the call would cost, counted on tensors without content."""
+    if invocation.form is Form.MODULE:
+        return 0  # a module's own weights bound its windows
+    with FlopCounterMode(display=False) as counter:
+        apply(invocation, {address: value.to("meta") for address, value in tensors.items()})
+    return int(counter.get_total_flops())
+
+
 def attempt(invocation: Invocation, filler: Filler = plain) -> torch.Tensor | None:
     """The result as one tensor; null where the call fails or gives something else."""
     try:
-        return picked(invocation, apply(invocation, fill(invocation, filler)))
+        tensors = fill(invocation, filler)
+        if CONVOLUTION in invocation.target and _flops(invocation, tensors) > MOST_FLOPS:
+            return None
+        return picked(invocation, apply(invocation, tensors))
     except Exception:  # a trial: whatever the callee raises means that the call is not valid
         return None
 
