@@ -16,6 +16,11 @@ ALLOWED = re.compile(
     r"|-U[A-Za-z_][A-Za-z0-9_]*"
     r"|-W[a-z][a-z0-9=+-]*|-w|-g[0-3]?|-pthread"
 )
+UNSAFE = ("-fno-signed-zeros", "-fno-trapping-math", "-fassociative-math", "-freciprocal-math")
+FAST = (*UNSAFE, "-fno-math-errno", "-ffinite-math-only", "-fno-rounding-math", "-fcx-limited-range")
+SPELT_OUT = {"-ffast-math": FAST, "-Ofast": ("-O3", *FAST), "-funsafe-math-optimizations": UNSAFE}
+"""By these names GCC also links start-up code that flushes subnormals to zero in the whole process that loads the
+extension: torch's own operators there would compute something else from then on. Spelt out, they change code only."""
 LINKED = re.compile(r"-lm|-lgomp|-lpthread|-lstdc\+\+|-fopenmp|-O[0-3]|-pthread")
 
 
@@ -29,7 +34,8 @@ class Flags(NamedTuple):
 
 def sift(cflags: Sequence[str], ldflags: Sequence[str]) -> Flags:
     """The flags that pass. One item may hold several flags, as torch allows; empty ones vanish."""
-    wanted = [flag for item in cflags for flag in item.split()]
+    given = [flag for item in cflags for flag in item.split()]
+    wanted = [part for flag in given for part in SPELT_OUT.get(flag, (flag,))]
     linked = [flag for item in ldflags for flag in item.split()]
     return Flags(
         tuple(flag for flag in wanted if ALLOWED.fullmatch(flag)),
