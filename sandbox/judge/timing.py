@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -61,12 +62,13 @@ def palindrome(source: Source, sides: Sequence[S]) -> list[S]:
 def quiet(gate: Gate) -> Iterator[None]:
     """Hold the clock of the device, and keep this process from disturbing what it times.
 
-    The collector rests. So does the thread pool: its threads would spin for milliseconds after every parallel loop
-    of the judge's (libgomp's default), on the very cores that the timed block needs.
+    The collector rests. So does the thread pool, unless OpenMP was told to let idle threads sleep: by default they
+    spin for milliseconds after every parallel loop of the judge's, on the very cores that the timed block needs.
     """
     threads = torch.get_num_threads()
     with gate.clock():
-        torch.set_num_threads(1)
+        if os.environ.get("OMP_WAIT_POLICY") != "passive":
+            torch.set_num_threads(1)
         gc.disable()
         try:
             yield
