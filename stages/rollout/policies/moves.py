@@ -247,6 +247,12 @@ MOVES: tuple[Move, ...] = (
 )
 
 
+def pointless(move: Move, view: View, after: Draft) -> bool:
+    """Whether a fusion fused nothing: neither fewer loops nor less traffic."""
+    gains = after.passes < view.draft.passes or after.traffic < view.draft.traffic
+    return move.name.startswith("fuse") and not gains
+
+
 def candidates(view: View, weights: dict[str, float]) -> Iterator[Move]:
     """The moves that apply, the most promising first; `weights` scale the promise and differ by episode."""
     promised = [(move.promise(view) * weights.get(move.name, 1.0), -place) for place, move in enumerate(MOVES)]

@@ -12,7 +12,7 @@ from stages.rollout.policies import prose
 from stages.rollout.policies.base import Action, Brief, Episode, Observation
 from stages.rollout.policies.codegen.choices import Choices, Fusion, Pages, Reuse, Stores, Sums, Transcendentals, Vector
 from stages.rollout.policies.codegen.generate import Refused, TraceFailed
-from stages.rollout.policies.moves import MOVES, Move, View, candidates
+from stages.rollout.policies.moves import MOVES, Move, View, candidates, pointless
 from stages.rollout.policies.version import policies_version
 from stages.rollout.policies.workshop import Draft, Workshop, dice
 
@@ -96,10 +96,13 @@ class ScheduleEpisode:
         if self._best is None:
             self._best = view
             return said
-        if _speed(evaluation) > _speed(self._best.evaluation) * GAIN:
+        before, number = self._best.evaluation, self._number(self._best.draft)
+        if _speed(evaluation) > _speed(before) * GAIN:
             self._best = view
-            return f"{said} It helped."
-        return f"{said} No gain over version {self._number(self._best.draft)}; back to that one."
+            word = _clearly("It helped", "The better figure, though the intervals overlap", before, evaluation)
+            return f"{said} {word}."
+        word = _clearly(f"Slower than version {number}", f"No clear gain over version {number}", evaluation, before)
+        return f"{said} {word}; back to that one."
 
     def _climb(self, news: str) -> Action:
         best = self._best
@@ -112,7 +115,7 @@ class ScheduleEpisode:
             )
         for move in candidates(best, self._weights):
             draft = self._fresh(move.change(best.choices))
-            if draft is not None:
+            if draft is not None and not pointless(move, best, draft):
                 self._pending = move
                 return self._submit(draft, f"{news} {move.reason(best, draft)}", best.evaluation.candidate_id)
         return self._stop(f"{news} Nothing that I know is left to try{self._kept()}.")
@@ -159,6 +162,13 @@ class ScheduleEpisode:
 def _speed(evaluation: Evaluation) -> float:
     """Speed-up against eager: both sides of it were timed together. 0 where nothing was timed."""
     return 0.0 if evaluation.profile is None else evaluation.profile.speedup_eager.value
+
+
+def _clearly(sure: str, unsure: str, slower: Evaluation, faster: Evaluation) -> str:
+    """`sure` if the two speed-ups' intervals are apart, else `unsure`."""
+    if slower.profile is None or faster.profile is None:
+        return unsure
+    return sure if faster.profile.speedup_eager.low > slower.profile.speedup_eager.high else unsure
 
 
 def _safer_sums(choices: Choices) -> list[Choices]:

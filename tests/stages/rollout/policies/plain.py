@@ -1,7 +1,7 @@
 """Runs generated kernels without the judge: the plain part of many candidates, compiled together and called directly.
 
 A candidate's kernels are functions of plain pointers. They are compiled into one library, a namespace for each
-candidate with only the helpers that it brought itself, and stand in for the extension under its `ModelNew`.
+candidate, and stand in for the extension under its `ModelNew`.
 """
 
 from __future__ import annotations
@@ -16,33 +16,32 @@ from types import SimpleNamespace
 import torch
 
 from schemas.tensor import Dtype
-from stages.rollout.policies.codegen.cpp.module import FLAGS, Segment
+from stages.rollout.policies.codegen.cpp.module import FLAGS, Segment, prelude
 from stages.rollout.policies.codegen.cpp.text import CTYPES
 from stages.rollout.policies.codegen.generate import Generated
 
-HEADERS = ("algorithm", "cmath", "cstdint", "cstring", "limits", "vector", "immintrin.h")
 DTYPES = {dtype: getattr(torch, dtype.value) for dtype in Dtype}
 
 
 def build(folder: Path, candidates: Mapping[str, Generated]) -> ctypes.CDLL:
-    """One library with an entry `<key>_<segment>` for each candidate's segments."""
+    """One library with an entry `<key>_<segment>` for each candidate's segments; helpers are shared."""
     source, target = folder / "kernels.cpp", folder / "kernels.so"
-    source.write_text(
-        "".join(f"#include <{name}>\n" for name in HEADERS)
-        + "\n".join(_namespace(key, generated) for key, generated in candidates.items())
-    )
+    every = [kernel for one in candidates.values() for segment in one.segments for kernel in segment.kernels]
+    spaces = [_namespace(key, generated) for key, generated in candidates.items()]
+    source.write_text("\n".join(["#include <immintrin.h>", prelude(every), *spaces]))
     subprocess.run(["g++", "-shared", "-fPIC", *FLAGS, str(source), "-o", str(target)], check=True)
     return ctypes.CDLL(str(target))
 
 
+def kernels_of(cpp: str) -> str:
+    """A candidate's C++ from the first kernel on, without the bound functions; also right for an edited text."""
+    code = cpp[cpp.index("\nstatic void ") :]
+    return re.sub(r"^(torch::Tensor|std::vector<torch::Tensor>) fused\d*\(.*?^}\n", "", code, flags=re.S | re.M)
+
+
 def _namespace(key: str, generated: Generated) -> str:
-    """The candidate's C++ without includes and bound functions; also right for a text that was edited."""
-    code = re.sub(
-        r"^(torch::Tensor|std::vector<torch::Tensor>) fused\d*\(.*?^}\n", "", generated.cpp, flags=re.S | re.M
-    )
-    lines = [line for line in code.splitlines() if not line.startswith("#include")]
     entries = "\n".join(_entry(key, segment) for segment in generated.segments)
-    return "\n".join([f"namespace {key} {{", *lines, entries, "}"])
+    return "\n".join([f"namespace {key} {{", kernels_of(generated.cpp), entries, "}"])
 
 
 def _entry(key: str, segment: Segment) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import random
 import subprocess
+import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,36 +64,44 @@ def test_the_catalogue_is_large_enough():
     assert min(len(names) for names in OF_KIND.values()) >= 4
 
 
-def _compiles(folder: Path, text: str) -> bool:
-    """Whether Python reads it and the C++ compiles against the candidates' headers, bindings included."""
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return False
-    call = next(n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "load_inline")
-    functions = next(ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg == "functions")
-    bound = "".join(f"auto* bound_{name} = &{name};\n" for name in functions)
-    source = folder / "candidate.cpp"
-    source.write_text(_cpp(text) + bound)
-    command = ["g++", "-std=c++20", "-fsyntax-only", *FLAGS[1:], f"-I{HEADERS}", f"-I{_python()}", str(source)]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+INCLUDES = (f"-I{HEADERS}", f"-I{sysconfig.get_path('include')}")
+COMMAND = ("g++", "-std=c++20", "-w", *FLAGS[1:])
 
 
-def _python() -> str:
-    import sysconfig
+@pytest.fixture(scope="module")
+def compiles(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bool]:
+    """Whether Python reads a candidate and its C++ compiles against the candidates' headers, bindings included."""
+    folder: Path = tmp_path_factory.mktemp("build")
+    (folder / "torch").mkdir()
+    header = folder / "torch" / "extension.h"
+    header.write_text((HEADERS / "torch" / "extension.h").read_text())
+    # Read once: the headers are most of what a compiler has to do here.
+    subprocess.run([*COMMAND, *INCLUDES, "-x", "c++-header", str(header), "-o", f"{header}.gch"], check=True)
 
-    return sysconfig.get_path("include")
+    def check(text: str) -> bool:
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:
+            return False
+        call = next(n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "load_inline")
+        functions = next(ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg == "functions")
+        source = folder / "candidate.cpp"
+        source.write_text(_cpp(text) + "".join(f"auto* bound_{name} = &{name};\n" for name in functions))
+        command = [*COMMAND, f"-I{folder}", *INCLUDES, "-fsyntax-only", str(source)]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    return check
 
 
-def test_a_sound_candidate_compiles(sound, tmp_path: Path):
-    assert _compiles(tmp_path, sound["columns"].text)
+def test_a_sound_candidate_compiles(sound, compiles):
+    assert compiles(sound["columns"].text)
 
 
 @pytest.mark.parametrize("name", OF_KIND[Kind.BUILD])
-def test_a_build_bug_does_not_compile(sound, tmp_path: Path, name: str):
+def test_a_build_bug_does_not_compile(sound, compiles, name: str):
     edits = [_edit(BY_NAME[name], one.text) for one in (sound["columns"], sound["norm"])]
     edit = next(edit for edit in edits if edit is not None)
-    assert not _compiles(tmp_path, edit.text)
+    assert not compiles(edit.text)
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +147,11 @@ def _planted(table: Table) -> tuple[Mutation, ...]:
 
 
 def test_first_submissions_fail_in_the_promised_shares():
-    kinds = [_planted(_episode(episode))[0].kind for episode in range(120)]
+    first = [_planted(_episode(episode))[0] for episode in range(80)]
+    kinds = [bug.kind for bug in first]
     assert kinds.count(Kind.BUILD) >= len(kinds) / 3
     assert kinds.count(Kind.WRONG) > kinds.count(Kind.CRASH) > 0
-    assert len({_planted(_episode(episode))[0].name for episode in range(120)}) >= 20
+    assert len({bug.name for bug in first}) >= 18
 
 
 VERDICTS = {Kind.BUILD: Verdict.BUILD_FAILED, Kind.WRONG: Verdict.WRONG, Kind.CRASH: Verdict.CRASHED}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import pytest
 import torch
@@ -87,6 +88,18 @@ def test_a_kernel_is_as_accurate_as_eager(candidates, library, schedule: str, na
         scale = exact.square().mean().sqrt() + 1e-30
         allowed = max(FACTOR * float((theirs - exact).abs().max() / scale), FLOOR)
         assert float((mine - exact).abs().max() / scale) <= allowed
+
+
+HELPER = re.compile(r"\b(v_\w+|larger|smaller|floor_\w+|sign_of|stream\w*)\(")
+
+
+def test_every_candidate_brings_the_helpers_that_it_calls(candidates):
+    """The kernels here share one set of helpers, so a missing one would not show otherwise."""
+    for key, generated in candidates.items():
+        head = generated.cpp[: generated.cpp.index("\nstatic void ")]
+        called = set(HELPER.findall(plain.kernels_of(generated.cpp)))
+        defined = set(re.findall(r"static inline \w+ (\w+)\(", head))
+        assert called <= defined, key
 
 
 @pytest.mark.parametrize("name", CASES)

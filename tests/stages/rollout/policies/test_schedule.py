@@ -54,11 +54,21 @@ def test_it_climbs_and_derives_each_version_from_the_best(episode: int):
     first = table.evaluations[0].candidate_id
     assert table.last.parent_candidate_id == first
     table.say(Verdict.CORRECT, 0.5)
-    assert "No gain" in table.last.content
+    assert "Slower than version 1" in table.last.content
     if not table.ended:
         assert table.last.parent_candidate_id == first
         table.say(Verdict.CORRECT, 2.0)
         assert "It helped" in table.last.content
+
+
+def test_a_difference_within_the_noise_is_not_called_a_gain():
+    """The factories' intervals reach two per cent to either side."""
+    table = _table()
+    table.say(Verdict.CORRECT, 1.0)
+    table.say(Verdict.CORRECT, 1.02)
+    assert "intervals overlap" in table.last.content
+    table.say(Verdict.CORRECT, 1.01)
+    assert "No clear gain over version 2" in table.last.content
 
 
 @pytest.mark.parametrize("episode", range(4))

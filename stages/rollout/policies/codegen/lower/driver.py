@@ -10,7 +10,7 @@ from torch.fx.node import Argument as FxArgument
 
 from stages.graph.trace import Role
 from stages.rollout.policies.codegen.ir import Program
-from stages.rollout.policies.codegen.lower import layout, pointwise, reductions, windows
+from stages.rollout.policies.codegen.lower import layout, lookups, pointwise, reductions, windows
 from stages.rollout.policies.codegen.lower.context import Call, Result, bind, operator_name
 from stages.rollout.policies.codegen.lower.decompose import decomposed
 from stages.rollout.policies.codegen.lower.library import library
@@ -18,7 +18,7 @@ from stages.rollout.policies.codegen.lower.lowering import Lowering, dtype_of
 from stages.rollout.policies.codegen.lower.values import NotLowered, Value
 from stages.rollout.policies.codegen.trace import Feed, Trace
 
-RULES = {**pointwise.RULES, **reductions.RULES, **layout.RULES, **windows.RULES}
+RULES = {**pointwise.RULES, **reductions.RULES, **layout.RULES, **windows.RULES, **lookups.RULES}
 
 
 class Grain(enum.StrEnum):

@@ -1,4 +1,4 @@
-"""Operators that read a neighbourhood or look elements up: pooling, resampling, gathers."""
+"""Operators that read a neighbourhood: pooling over fixed and adaptive windows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from stages.rollout.policies.codegen import index as ix
 from stages.rollout.policies.codegen.expr import Expr
 from stages.rollout.policies.codegen.index import Index
 from stages.rollout.policies.codegen.ir import Fold
-from stages.rollout.policies.codegen.lower.context import Call, Result, as_index
+from stages.rollout.policies.codegen.lower.context import Call, Result
 from stages.rollout.policies.codegen.lower.formulas import f, k
 from stages.rollout.policies.codegen.lower.layout import guarded
 from stages.rollout.policies.codegen.lower.pointwise import Rule
-from stages.rollout.policies.codegen.lower.values import NotLowered, Value, broadcast_shape, joined_label
+from stages.rollout.policies.codegen.lower.values import NotLowered, Value, joined_label
 
 At = tuple[Index, ...]
 Finish = Callable[[Expr, At], Expr]
@@ -100,12 +100,13 @@ def _looped(call: Call, value: Value, window: Window, fold: Fold, fill: float, f
     return Value(call.shape, call.dtype, lambda at: finish(folded.at(at), at), joined_label([value.label, call.name]))
 
 
-def _rank(call: Call) -> int:
+def spatial_rank(call: Call) -> int:
+    """The number of spatial dimensions, which the operator's name ends with."""
     return int(next(character for character in call.name if character.isdigit()))
 
 
 def _avg_pool(call: Call) -> Value:
-    value, rank = call.value(), _rank(call)
+    value, rank = call.value(), spatial_rank(call)
     window = Window(call, rank, call.ints("kernel_size"))
     override = call.integer("divisor_override")
     if call.flag("ceil_mode") or (any(window.padding) and not call.flag("count_include_pad") and not override):
@@ -141,7 +142,7 @@ def _avg_pool_uneven(call: Call, value: Value, window: Window, override: int) ->
 def _max_pool(call: Call) -> Result:
     if any(user.args[1:] and user.args[1] == 1 for user in call.node.users):
         raise NotLowered("positions of the maxima")
-    window = Window(call, _rank(call), call.ints("kernel_size"))
+    window = Window(call, spatial_rank(call), call.ints("kernel_size"))
     pooled = _pooled(call, call.value(), window, Fold.MAX, -math.inf, lambda x, _: x)
     return pooled, pooled
 
@@ -152,7 +153,7 @@ def _adaptive(fold: Fold) -> Rule:
     def rule(call: Call) -> Result:
         if any(user.args[1:] and user.args[1] == 1 for user in call.node.users):
             raise NotLowered("positions of the maxima")
-        value, rank = call.value(), _rank(call)
+        value, rank = call.value(), spatial_rank(call)
         inner, out = value.shape[value.rank - rank :], _spread(call.ints("output_size"), rank, 1)
         even = not any(size % parts for size, parts in zip(inner, out, strict=True))
         result = _evenly(call, value, inner, out, fold) if even else _unevenly(call, value, inner, out, fold)
@@ -206,106 +207,9 @@ def _unevenly(call: Call, value: Value, inner: Sequence[int], out: Sequence[int]
     return Value(call.shape, call.dtype, mean, joined_label([value.label, call.name]))
 
 
-def _nearest(call: Call) -> Value:
-    value, rank = call.value(), _rank(call)
-    lead = value.rank - rank
-    sizes, inner = call.shape[lead:], value.shape[lead:]
-    if any(size % old for size, old in zip(sizes, inner, strict=True)):
-        raise NotLowered("a resampling by a fraction")
-    value = call.lowering.bounded(value, call.node.name, 60)
-    factors = [size // old for size, old in zip(sizes, inner, strict=True)]
-
-    def element(at: At) -> Expr:
-        return value.at((*at[:lead], *[ix.floor_divide(i, by) for i, by in zip(at[lead:], factors, strict=True)]))
-
-    return Value(call.shape, call.dtype, element, joined_label([value.label, "upsample"]))
-
-
-def _embedding(call: Call) -> Value:
-    return _looked_up(call, call.value("weight"), 0, call.value("indices"))
-
-
-def _index_select(call: Call) -> Value:
-    value = call.value()
-    return _looked_up(call, value, value.dim(call.integer("dim")), call.value("index"))
-
-
-def _looked_up(call: Call, value: Value, dim: int, where: Value) -> Value:
-    """Slices of `value` along `dim`, one for each element of `where`, whose dimensions take the place of `dim`."""
-    value = call.lowering.bounded(value, call.node.name, 60)
-
-    def element(at: At) -> Expr:
-        chosen = position(where.at(at[dim : dim + where.rank]), value.shape[dim])
-        return value.at((*at[:dim], chosen, *at[dim + where.rank :]))
-
-    return Value(call.shape, call.dtype, element, joined_label([value.label, call.name]))
-
-
-def position(value: Expr, size: int) -> Index:
-    """An integer expression as a place along a dimension of `size`."""
-    plain = as_index(value)
-    if plain is not None and plain.bounds.low >= 0 and plain.bounds.high < size:
-        return plain
-    return ix.fetched(ex.cast(value, Dtype.INT64), size)
-
-
-def _wrapped(value: Expr, size: int) -> Index:
-    """The same with negative places counted from the end."""
-    plain = as_index(value)
-    if plain is not None and plain.bounds.low >= 0 and plain.bounds.high < size:
-        return plain
-    value = ex.cast(value, Dtype.INT64)
-    back = ex.op("add", Dtype.INT64, value, ex.const(size, Dtype.INT64))
-    negative = Expr("lt", Dtype.BOOL, (value, ex.const(0, Dtype.INT64)))
-    return ix.fetched(ex.where(negative, back, value), size)
-
-
-def _gather(call: Call) -> Value:
-    value, where = call.lowering.bounded(call.value(), call.node.name, 60), call.value("index")
-    dim = value.dim(call.integer("dim"))
-
-    def element(at: At) -> Expr:
-        return value.at((*at[:dim], position(where.at(at), value.shape[dim]), *at[dim + 1 :]))
-
-    return Value(call.shape, call.dtype, element, joined_label([value.label, "gather"]))
-
-
-def _index(call: Call) -> Value:
-    value, given = call.lowering.bounded(call.value(), call.node.name, 60), call.value_list("indices")
-    given = given + [None] * (value.rank - len(given))
-    picks = {dim: pick for dim, pick in enumerate(given) if pick is not None}
-    if not picks or any(pick.dtype not in (Dtype.INT64, Dtype.INT32) for pick in picks.values()):
-        raise NotLowered("indexing by a mask")
-    dims = sorted(picks)
-    shape = broadcast_shape([picks[dim].shape for dim in dims])
-    # Indices side by side keep their place; scattered ones move to the front (numpy's rule).
-    first = dims[0] if dims == list(range(dims[0], dims[-1] + 1)) else 0
-
-    def element(at: At) -> Expr:
-        joint = at[first : first + len(shape)]
-        rest = list(at[:first] + at[first + len(shape) :])
-        place = [
-            _wrapped(_broadcast(picks[dim], joint), value.shape[dim]) if dim in picks else rest.pop(0)
-            for dim in range(value.rank)
-        ]
-        return value.at(tuple(place))
-
-    return Value(call.shape, call.dtype, element, joined_label([value.label, "index"]))
-
-
-def _broadcast(value: Value, at: At) -> Expr:
-    tail = at[len(at) - value.rank :]
-    return value.at(tuple(ix.constant(0) if size == 1 else i for i, size in zip(tail, value.shape, strict=True)))
-
-
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), _avg_pool),
     **dict.fromkeys(("max_pool2d_with_indices", "max_pool3d_with_indices"), _max_pool),
     **dict.fromkeys(("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"), _adaptive(Fold.SUM)),
     **dict.fromkeys(("adaptive_max_pool2d", "adaptive_max_pool3d"), _adaptive(Fold.MAX)),
-    **dict.fromkeys(("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d"), _nearest),
-    "embedding": _embedding,
-    "index_select": _index_select,
-    "gather": _gather,
-    "index": _index,
 }
