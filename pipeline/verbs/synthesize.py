@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from pipeline import paths
+from pipeline.errors import UserError
 from pipeline.ledger import Ledger
 from pipeline.machine import hardware
 from pipeline.progress import Progress
@@ -13,7 +14,7 @@ from pipeline.tables import read_table, write_table
 from schemas.operator import Operator
 from schemas.parameters import Parameters
 from schemas.task import Task
-from stages.synthesize import synthesize
+from stages.synthesize import Exhausted, synthesize
 
 
 def run(parameters: Parameters, settings: Settings) -> None:
@@ -23,8 +24,11 @@ def run(parameters: Parameters, settings: Settings) -> None:
         machine = hardware(ledger)
     tasks: list[Task] = []
     with Progress("synthesize", parameters.synthesize.tasks, "task") as progress:
-        for task in synthesize(operators, machine, parameters.synthesize):
-            tasks.append(task)
-            progress.done()
+        try:
+            for task in synthesize(operators, machine, parameters.synthesize):
+                tasks.append(task)
+                progress.done()
+        except Exhausted as error:
+            raise UserError(str(error)) from error
     write_table(paths.TASKS, Task, tasks)
     typer.echo(f"synthesize: {len(tasks)} tasks from {len(operators)} operators")

@@ -28,7 +28,7 @@ PER_ELEMENT: dict[str, int] = {
         "nan_to_num copysign nextafter rsqrt deg2rad rad2deg sgn fill glu mse_loss",
         30: "sqrt exp2 smooth_l1_loss huber_loss eq ne lt le gt ge isnan isinf",
         90: "exp log log2 log10 log1p sigmoid silu gelu erf sin cos logit hypot",
-        200: "expm1 tan sinh cosh asin acos atan atanh erfc erfinv floor_divide fmin fmax fmod remainder elu",
+        200: "expm1 tan sinh cosh asin acos atan atanh erfc erfinv floor_divide fmin fmax fmod remainder elu celu",
         300: "tanh softplus log_sigmoid_forward softsign atan2 logaddexp logaddexp2 xlogy special_entr "
         "special_bessel_j0 special_bessel_j1 binary_cross_entropy_with_logits soft_margin_loss",
         450: "where masked_fill pow acosh ldexp",
@@ -63,53 +63,70 @@ PER_LINE: dict[str, PerLine] = {
     "var": PerLine(590, 8900), "var_mean": PerLine(590, 8900), "logsumexp": PerLine(130, 2000),
     "topk": PerLine(400, 4000), "median": PerLine(1400, 2000), "nanmedian": PerLine(1400, 2000),
     "kthvalue": PerLine(1200, 2000), "mode": PerLine(4500, 2000), "nll_loss_forward": PerLine(5, 240),
-    "nll_loss2d_forward": PerLine(10, 400), "cumsum": PerLine(200, 0), "cumprod": PerLine(200, 0),
+    "nll_loss2d_forward": PerLine(10, 400), "cumsum": PerLine(120, 0), "cumprod": PerLine(120, 0),
     "cummax": PerLine(300, 0), "cummin": PerLine(300, 0), "logcumsumexp": PerLine(3000, 0),
 }  # fmt: skip
-PER_DISTANCE = 20
-"""Of one pair of coordinates."""
+PER_PAIR = {"_cdist_forward": 6, "_euclidean_dist": 6, "_pdist_forward": 10, "multilabel_margin_loss_forward": 120}
+"""Of one pair of coordinates, or of one class with another."""
 PER_COMPARISON = 460
 """Of sorting one element, for each bit of the line's length."""
 PER_RESULT_ELEMENT: dict[str, int] = {
-    "clone": 330, "_to_copy": 60, "constant_pad_nd": 40, "cat": 40, "flip": 30, "roll": 20, "repeat": 60, "gather": 150,
-    "index": 300, "index_select": 60, "embedding": 30, "scatter_add": 1000, "scatter": 400, "index_put": 600,
+    "clone": 330, "_to_copy": 60, "constant_pad_nd": 40, "cat": 40, "flip": 30, "roll": 20, "repeat": 60, "gather": 800,
+    "index": 300, "index_select": 60, "embedding": 30, "scatter_add": 1000, "scatter": 150, "index_put": 600,
     "upsample_nearest1d": 1800, "upsample_nearest2d": 1800, "upsample_bilinear2d": 1800, "_adaptive_avg_pool2d": 1000,
     "reflection_pad1d": 60, "reflection_pad2d": 60, "replication_pad1d": 60, "replication_pad2d": 60,
     "pixel_shuffle": 200, "adaptive_max_pool2d": 2000, "native_channel_shuffle": 200,
 }  # fmt: skip
 """Of one element of the result, for what moves data. A copy is only made where strides must change."""
-PER_TAP = {"avg_pool1d": 190, "avg_pool2d": 190, "avg_pool3d": 190, "max_pool2d_with_indices": 500,
-           "max_pool3d_with_indices": 500}  # fmt: skip
+PER_TAP = {"avg_pool1d": 190, "avg_pool2d": 190, "avg_pool3d": 190, "max_pool2d_with_indices": 300,
+           "max_pool3d_with_indices": 300}  # fmt: skip
 """Of one element under a pooling window."""
 
-LARGE_ALLOCATION = 4 << 20
-"""Bytes from which the C library gives a result's pages back when it is freed, to be zeroed and faulted in anew."""
-FRESH_PAGE_COPIES = 4
-"""What that costs, in copies of the same size."""
+CONVOLUTION = {False: 1.5, True: 4.0}
+"""Of one floating-point operation of a convolution, plain or transposed."""
+
+LARGE, HUGE = 4 << 20, 32 << 20
+MANY = 4
+FRESH_PAGES = 4
+"""What a result costs in further copies where the C library gives its pages back when it is freed, to be zeroed and
+faulted in anew: beyond `HUGE` bytes, and beyond `LARGE` ones where so `MANY` of them are alive."""
 
 
 def eager_seconds(graph_module: fx.GraphModule, hardware: Hardware) -> float:
     """Expected seconds of one eager call of a graph from `stages.graph.trace.trace_eager` on that machine."""
-    return sum(_node_seconds(node, hardware) for node in operations(graph_module))
+    nodes = [node for node in operations(graph_module) if isinstance(node.target, torch._ops.OpOverload)]
+    large = sum(nbytes(node) >= LARGE for node in nodes if not _is_free(node))
+    fresh = LARGE if large >= MANY else HUGE
+    return sum(_node_seconds(node, hardware, fresh) for node in nodes)
 
 
-def _node_seconds(node: fx.Node, hardware: Hardware) -> float:
-    target = node.target
-    if not isinstance(target, torch._ops.OpOverload):
-        return 0.0
-    if target.is_view or target._opname in ("detach", "alias", "lift_fresh_copy"):
+def can_estimate(aten_name: str) -> bool:
+    """Whether an operator, given as `aten.add.Tensor`, has a cost here that is more than a guess."""
+    name = aten_name.split(".")[1]
+    return any(name in table for table in (PER_ELEMENT, PER_LINE, PER_RESULT_ELEMENT, PER_TAP, PER_PAIR, ("sort",)))
+
+
+def _is_free(node: fx.Node) -> bool:
+    assert isinstance(node.target, torch._ops.OpOverload)
+    return node.target.is_view or node.target._opname in ("detach", "alias", "lift_fresh_copy")
+
+
+def _node_seconds(node: fx.Node, hardware: Hardware, fresh: int) -> float:
+    """Seconds of one node; results of at least `fresh` bytes are in fresh pages."""
+    if _is_free(node):
         return hardware.launch_seconds
     written = nbytes(node)
     moved = written + sum(nbytes(operand) for operand in node.all_input_nodes)
-    if written >= LARGE_ALLOCATION:
-        moved += FRESH_PAGE_COPIES * written
-    arithmetic = _equivalents(node, target) / hardware.flops_per_second
+    moved += FRESH_PAGES * written if written >= fresh else 0
+    arithmetic = _equivalents(node) / hardware.flops_per_second
     return max(arithmetic, moved / hardware.copy_bytes_per_second) + hardware.launch_seconds
 
 
-def _equivalents(node: fx.Node, target: torch._ops.OpOverload) -> float:
+def _equivalents(node: fx.Node) -> float:
     """Arithmetic of a node in floating-point operations at the best rate."""
-    name = target._opname
+    target = node.target
+    assert isinstance(target, torch._ops.OpOverload)
+    name = target._opname.removesuffix("_")  # in place it costs the same
     written, read = _numel(node), max((_numel(operand) for operand in node.all_input_nodes), default=0)
     if name in PER_TAP:
         sizes, _ = windows(node)
@@ -120,8 +137,12 @@ def _equivalents(node: fx.Node, target: torch._ops.OpOverload) -> float:
         return PER_COMPARISON * math.log2(1 + _line_length(node)) * read
     if name == "pow" and len(node.args) > 1 and node.args[1] in PLAIN_EXPONENTS:
         return PLAIN_POWER * written
-    if name == "_cdist_forward":
-        return PER_DISTANCE * written * int(node.all_input_nodes[0].meta["val"].shape[-1])
+    if name == "convolution":
+        return CONVOLUTION[bool(node.args[6])] * node_flops(node)
+    if name in PER_PAIR:
+        return (
+            PER_PAIR[name] * (read if "loss" in name else written) * int(node.all_input_nodes[0].meta["val"].shape[-1])
+        )
     if name in PER_RESULT_ELEMENT:
         return PER_RESULT_ELEMENT[name] * written
     if name in PER_ELEMENT or torch.Tag.pointwise in target.tags:

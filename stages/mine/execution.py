@@ -22,6 +22,10 @@ Filler = Callable[[int, TensorLeaf], torch.Tensor]
 POOL = torch.rand(1 << 16, generator=torch.Generator().manual_seed(0)) * 0.8 + 0.1
 
 
+CONVOLUTION = "conv"
+MOST_FLOPS = 20_000_000
+"""A trial beyond this is not made: sizes that are tried one by one make windows as large as images, and such a
+convolution takes minutes."""
 KEPT = 256
 _MADE: dict[str, nn.Module] = {}
 """Modules made of late: drawing their parameters is most of what a trial costs."""
@@ -56,12 +60,6 @@ def plain(index: int, leaf: TensorLeaf) -> torch.Tensor:
     if leaf.dtype is Dtype.BOOL:
         return (torch.arange(count) % 2 == index % 2).reshape(leaf.shape)
     return torch.zeros(leaf.shape, dtype=torch.int64)
-
-
-CONVOLUTION = "conv"
-MOST_FLOPS = 20_000_000
-"""A trial beyond this is not made: sizes that are tried one by one make windows as large as images, and such a
-convolution takes minutes."""
 
 
 def fill(invocation: Invocation, filler: Filler = plain) -> dict[Address, torch.Tensor]:

@@ -155,7 +155,11 @@ def _batches(invocation: Invocation, members: set[Address], depth: int) -> bool:
 
 def _is_unbatched(signature: Signature) -> bool:
     """Whether one more leading dimension of the first argument is one more of the result, all sizes being different."""
-    invocation = signature.resized({tie: factor for factor, tie in enumerate(signature.ties, start=2)})
+    sizes, factors, taken = signature.invocation.variables(), {}, set[int]()
+    for tie in signature.ties:
+        factors[tie] = next(f for f in itertools.count(2) if f * sizes[tie[0]] not in taken)
+        taken.add(factors[tie] * sizes[tie[0]])
+    invocation = signature.resized(factors)
     address, leaf = invocation.tensors()[0]
     alone, batched = attempt(invocation), attempt(invocation.reshaped({address: (2, *leaf.shape)}))
     return alone is not None and batched is not None and tuple(batched.shape) == (2, *alone.shape)

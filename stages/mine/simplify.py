@@ -119,7 +119,7 @@ def from_the_end(invocation: Invocation) -> Invocation:
     expected = attempt(invocation)
     for address, leaf in invocation.leaves():
         name = _name(invocation, str(address[0]), address[1])
-        is_axis = name is None or (AXIS.search(name) and "keep" not in name)
+        is_axis = name is not None and AXIS.search(name) and "keep" not in name
         if is_axis and isinstance(leaf, int) and not isinstance(leaf, bool) and 0 <= leaf < rank:
             turned = invocation.changed(_turning(address, leaf - rank))
             result = attempt(turned)
@@ -138,7 +138,16 @@ def _name(invocation: Invocation, part: str, key: Key) -> str | None:
     if part == "call" and invocation.form is Form.MODULE:
         return None
     names = parameter_names(invocation.target)
-    return names[key] if key < len(names) else None
+    return names[key] if key < len(names) else _schema_name(invocation.target, key)
+
+
+def _schema_name(target: str, position: int) -> str | None:
+    """What aten calls an argument of the function of the same name, where torch's own signature does not reach it."""
+    packet = getattr(torch.ops.aten, target.rpartition(".")[2], None)
+    overloads = packet._overload_names if isinstance(packet, torch._ops.OpOverloadPacket) else []
+    schemas = [getattr(packet, overload)._schema.arguments for overload in overloads]
+    names = {arguments[position].name for arguments in schemas if position < len(arguments)}
+    return next((name for name in sorted(names) if AXIS.search(name)), None)
 
 
 def _replacing(key: Key, value: Tree) -> Callable[[Key, Tree], Tree]:

@@ -65,7 +65,9 @@ def _pattern(verification: Verification | None) -> str:
         return ""
     lines = []
     for entry in verification.errors:
-        share = "not finite where it should be" if entry.share_of_budget is None else f"{entry.share_of_budget:.3g}x"
+        far = "not finite where it should be"
+        if entry.share_of_budget is not None:
+            far = f"{entry.share_of_budget:.3g}x the tolerance"
         off = 100 * entry.bad_elements / entry.elements
-        lines.append(f"  {entry.family}, output {entry.output}: {share} the tolerance, {off:.3g} % of elements off")
+        lines.append(f"  {entry.family}, output {entry.output}: {far}, {off:.3g} % of elements off")
     return "\n".join(lines)

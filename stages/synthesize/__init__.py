@@ -4,6 +4,6 @@
 something; `sizes` chooses dimensions and the batch so that eager mode takes the wanted time; `source` writes the file.
 """
 
-from stages.synthesize.tasks import synthesize
+from stages.synthesize.tasks import Exhausted, synthesize
 
-__all__ = ["synthesize"]
+__all__ = ["Exhausted", "synthesize"]

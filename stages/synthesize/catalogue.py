@@ -10,6 +10,7 @@ import torch
 
 from schemas.operator import Family, Operator
 from schemas.tensor import Dtype
+from stages.graph.cost import can_estimate
 
 FAMILY_WEIGHTS = {
     Family.POINTWISE: 0.48, Family.NORMALISATION: 0.12, Family.REDUCTION: 0.13, Family.SOFTMAX: 0.07,
@@ -86,14 +87,11 @@ def _choose(rng: random.Random, weights: dict[Key, float]) -> Key:
 
 
 def _fits(operator: Operator) -> bool:
-    """Small ranks, few arguments, and no tensor dimension that only a literal of the template knows."""
+    """Small ranks, few arguments, at most one of them no float, and a cost that can be estimated."""
     arguments = operator.arguments
     others = sum(argument.dtype is not Dtype.FLOAT32 for argument in arguments)
-    return len(arguments) <= MAX_ARGUMENTS and others <= 1 and all(_rank(a.dims) <= MAX_RANK for a in arguments)
-
-
-def _rank(dims: Sequence[str]) -> int:
-    return len(dims)
+    small = len(arguments) <= MAX_ARGUMENTS and others <= 1 and all(len(a.dims) <= MAX_RANK for a in arguments)
+    return small and all(_is_core(name) or can_estimate(name) for name in operator.aten_ops)
 
 
 def _entry(operator: Operator) -> Entry:

@@ -23,6 +23,10 @@ REUSE = 0.6
 """How often a further argument is a value that is there already, where one fits: a residual or shared join."""
 BRANCH = 0.15
 """How often a step starts from a value that was used before, to be joined later."""
+JOIN = 0.12
+"""How often an operator that joins two values is asked for, on top of those that come by themselves ..."""
+JOIN_WAITING = 0.5
+"""... and how often while two values wait for it."""
 MAX_INPUTS = 4
 HEAVY = (Family.MATMUL, Family.CONVOLUTION)
 CLOSING = (Family.LOSS,)
@@ -67,13 +71,12 @@ def _step(rng: random.Random, catalogue: Catalogue, bench: Bench, remaining: int
 
 def _draw(rng: random.Random, catalogue: Catalogue, bench: Bench, remaining: int) -> Entry | None:
     steps = bench.program.steps
-    if len(bench.program.dangling) > 1 and (remaining == 1 or rng.random() < 0.5):
+    waiting = len(bench.program.dangling) > 1
+    if (waiting and remaining == 1) or (steps and rng.random() < (JOIN_WAITING if waiting else JOIN)):
         return catalogue.draw_join(rng)
     used = {step.operator.family for step in steps}
-    families = [family for family in Family if not (family in HEAVY and used & set(HEAVY))]
-    if remaining > 1 or not steps:
-        families = [family for family in families if family not in CLOSING or not (remaining > 1)]
-    return catalogue.draw(rng, families)
+    barred = {*(HEAVY if used & set(HEAVY) else ()), *(CLOSING if remaining > 1 else ())}
+    return catalogue.draw(rng, [family for family in Family if family not in barred])
 
 
 def _applied(rng: random.Random, bench: Bench, entry: Entry, remaining: int) -> Bench:

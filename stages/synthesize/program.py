@@ -78,6 +78,13 @@ class Program:
         return dict(self.dims)
 
     @property
+    def text(self) -> str:
+        """What it does, sizes by name: equal for programs that could differ in sizes only."""
+        given = (f"{e.name}{[dim.label for dim in e.dims]}{e.domain}" for e in self.inputs)
+        done = (f"{step.result} = {step.constructor} {step.call}" for step in self.steps)
+        return "; ".join((*given, *done))
+
+    @property
     def result(self) -> str:
         """The value that `forward` returns."""
         return self.steps[-1].result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from stages.synthesize.source import task_name
 
 COUNTS = {1: 0.10, 2: 0.25, 3: 0.28, 4: 0.22, 5: 0.15}
 """How often a task has so many operators."""
-PATIENCE = 50
+PATIENCE = 30
 """Draws without a new task, for each one wanted, after which the operators are taken to be exhausted."""
 
 
@@ -41,11 +42,19 @@ def synthesize(operators: Sequence[Operator], hardware: Hardware, parameters: Sy
     Raises `ValueError` where no operator can be composed and `Exhausted` where too few different tasks can.
     """
     catalogue = Catalogue(operators)
+    tried: set[str] = set()
     seen: set[str] = set()
     for draw in range(PATIENCE * parameters.tasks):
         if len(seen) == parameters.tasks:
             return
-        task = _propose(draw, catalogue, hardware, parameters)
+        rng = random.Random(f"{parameters.seed} {draw}")  # draws are independent of one another
+        with _quiet():
+            program = _program(rng, catalogue, parameters)
+            if program is None or program.text in tried:
+                continue
+            task = _sized(rng, program, hardware, parameters)
+        if task is not None:
+            tried.add(program.text)
         if task is not None and task.structure_hash not in seen:
             seen.add(task.structure_hash)
             yield task
@@ -56,19 +65,31 @@ def synthesize(operators: Sequence[Operator], hardware: Hardware, parameters: Sy
         )
 
 
-def _propose(draw: int, catalogue: Catalogue, hardware: Hardware, parameters: SynthesizeParameters) -> Task | None:
-    """The task of one draw; null where it leads nowhere. Draws are independent of one another."""
-    rng = random.Random(f"{parameters.seed} {draw}")
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Trial runs leave no trace: neither warnings nor a changed random state."""
+    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _program(rng: random.Random, catalogue: Catalogue, parameters: SynthesizeParameters) -> Program | None:
+    """The program of one draw; null where it leads nowhere."""
     low, high = parameters.operators
     counts = {count: COUNTS.get(count, COUNTS[max(COUNTS)]) for count in range(low, high + 1)}
     count = rng.choices(list(counts), list(counts.values()))[0]
-    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
-        warnings.simplefilter("ignore")
-        try:
-            program = compose(rng, catalogue, count).program
-            return _task(program, choose_sizes(rng, program, hardware, parameters))
-        except NoFit:
-            return None
+    try:
+        return compose(rng, catalogue, count).program
+    except NoFit:
+        return None
+
+
+def _sized(rng: random.Random, program: Program, hardware: Hardware, parameters: SynthesizeParameters) -> Task | None:
+    """The task that a program makes; null where no sizes fit."""
+    try:
+        return _task(program, choose_sizes(rng, program, hardware, parameters))
+    except NoFit:
+        return None
 
 
 def _task(program: Program, sized: Sized) -> Task:

@@ -40,6 +40,7 @@ TABLE = [
     (function("sum", floats(4, 5), dim=1), None, "torch.sum({0}, dim=-1)", [("*", "features")]),
     (function("bmm", floats(2, 5, 5), floats(2, 5, 5)), None, "torch.bmm({0}, {1})",
      [("batch", "channels", "length"), ("batch", "length", "m")]),
+    (function("max", floats(5, 5), 1), None, "torch.max({0}, -1).values", [("*", "features")]),
     (function("cat", [floats(5, 5), floats(5, 5)], dim=1), None, "torch.cat([{0}, {1}], dim=-1)",
      [("*", "features"), ("*", "m")]),
     (function("gather", floats(5, 5), 1, integers(5, 5)), None, "torch.gather({0}, -1, {1})",
