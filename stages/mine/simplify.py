@@ -138,7 +138,8 @@ def _name(invocation: Invocation, part: str, key: Key) -> str | None:
     if part == "call" and invocation.form is Form.MODULE:
         return None
     names = parameter_names(invocation.target)
-    return names[key] if key < len(names) else _schema_name(invocation.target, key)
+    known = key < len(names) and names[key] != "out"  # `out` is given by name only: the signature of another overload
+    return names[key] if known else _schema_name(invocation.target, key)
 
 
 def _schema_name(target: str, position: int) -> str | None:
