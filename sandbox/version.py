@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from sandbox.syntax import parse
 from schemas.parameters import JudgeParameters
 from schemas.record import ID_LENGTH, content_id
 
@@ -33,7 +34,7 @@ def _meaning(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         return text
-    tree = ast.parse(text)
+    tree = parse(text)
     for node in ast.walk(tree):
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from sandbox.syntax import parse
+
 
 def _bound(node: ast.stmt) -> Iterator[str]:
     """Names that a top-level statement defines."""
@@ -28,7 +30,7 @@ class ModelSource:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.tree = ast.parse(source)
+        self.tree = parse(source)
         classes = {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
         self.model = classes["Model"]
         methods = {node.name: node for node in self.model.body if isinstance(node, ast.FunctionDef)}
