@@ -36,6 +36,11 @@ CONFIGURATION = {
     "distributed.scheduler.allowed-failures": 0,
     # A worker that does not come back must end the wait for it, which otherwise lasts for ever.
     "distributed.scheduler.no-workers-timeout": "120s",
+    # Nothing may wake up often on cores that are timed: no sampling of the jobs' stacks, few ticks of the event loop.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.tick.cycle": "10s",
+    "distributed.admin.system-monitor.interval": "10s",
 }
 
 

@@ -5,6 +5,7 @@ They are apart because the baselines' server knows where compiled baselines are 
 
 from __future__ import annotations
 
+import fcntl
 from functools import cached_property
 from pathlib import Path
 
@@ -33,7 +34,10 @@ class Servers:
         self._inductor.mkdir(parents=True, exist_ok=True)
         # Inductor keeps kernels in its cache folder but precompiled headers in the temporary one; both should last.
         places = {"TORCHINDUCTOR_CACHE_DIR": str(self._inductor), "TMPDIR": str(self._inductor)}
-        return self._start(ForkServer(TRUSTED, threads=self._threads, environment=places))
+        with (self._inductor / "warm.lock").open("w") as lock:
+            # Warming up fills the cache: side by side, servers would all compile the same headers.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return self._start(ForkServer(TRUSTED, threads=self._threads, environment=places))
 
     def stop(self) -> None:
         """Stop what was started."""

@@ -21,7 +21,7 @@ class SynthesizeParameters(Record):
     """How many tasks to compose, and how large."""
 
     seed: NonNegativeInt = 0
-    tasks: PositiveInt = 34
+    tasks: PositiveInt = 28
     operators: tuple[PositiveInt, PositiveInt] = (1, 5)
     """Fewest and most operators in a task."""
     eager_ms: tuple[float, float] = (1.2, 3.0)
@@ -85,7 +85,7 @@ class RolloutParameters(Record):
     seed: NonNegativeInt = 0
     policies: tuple[PolicyParameters, ...] = (
         PolicyParameters(name="schedule", episodes=2),
-        PolicyParameters(name="fault", episodes=1),
+        PolicyParameters(name="fault", episodes=2),
     )
     turns: PositiveInt = 3
     """Most submissions of one episode."""

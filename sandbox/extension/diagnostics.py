@@ -17,7 +17,9 @@ UNKNOWN_TO_SLIM = re.compile(
     r"|no matching function for call to .*slim::"
     r"|.(TORCH|AT|C10|TORCH_LIBRARY)_?[A-Z_]*. (was not declared|has not been declared|does not name)"
     r"|expected constructor, destructor, or type conversion before"
-    r"|cannot convert .*slim::|could not convert .*slim::"
+    # no header makes a pointer of a tensor: that is a forgotten data_ptr()
+    r"|cannot convert .*slim::.* to .(?!(const )?(float|double|int|long|char|void|bool|[a-z0-9]+_t)\s?\*)"
+    r"|could not convert .*slim::"
     r"|.using\w*. .*slim::"
     r")"
     r"|fatal error: (torch|ATen|c10|caffe2|pybind11)/\S+: No such file"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sandbox.errors import SandboxFault
 from sandbox.gate import Gate
 from sandbox.judge.bench import Bench
@@ -13,12 +15,13 @@ from schemas.baseline import Baseline
 from schemas.evaluation import Profile
 from schemas.hardware import Hardware
 from schemas.parameters import JudgeParameters
+from schemas.timing import Ratio
 
 MIN_ROUNDS = 3
 TARGET_HALF_WIDTH = 0.06
 """Rounds end early once the speed-up over eager is known this well."""
-CLEARLY_SLOWER = 0.8
-"""A candidate whose whole interval lies below this share of eager's speed needs no sharper figure."""
+CLEAR = 1.2
+"""A ratio whose interval lies beyond this factor on either side of one needs no sharper figure."""
 EXTRA_ROUNDS = 4
 LAUNCH_BOUND_SECONDS = 10e-6
 """Below this a call measures Python's dispatch, and gets no speed label."""
@@ -40,30 +43,38 @@ def profile(bench: Bench, host: RunnerHost, baseline: Baseline, checker: Checker
         sides.append(Side("compiled", bench.baseline("compiled")))
     race = Race(bench, gate, sides)
     race.warm()
-    run_rounds(race, "eager", "candidate", bench.parameters)
+    run_rounds(race, [(side.name, "candidate") for side in sides[1:]], bench.parameters)
     if not race.all_good():
         return None
     return _profile(race, baseline)
 
 
-def run_rounds(race: Race, numerator: str, denominator: str, parameters: JudgeParameters) -> None:
-    """Rounds until the ratio of two sides is known well, at most the set number and some more on an unsteady machine.
+def run_rounds(race: Race, pairs: Sequence[tuple[str, str]], parameters: JudgeParameters) -> None:
+    """Rounds until the first ratio is known well, or more of them could not change what a label says.
 
-    Ends early on a wrong call. Raises `NoiseFault`.
+    `pairs` are numerators with denominators, eager's first. At most the set number of rounds, and some more on an
+    unsteady machine. Ends early on a wrong call. Raises `NoiseFault`.
     """
     while race.all_good():
         if race.rounds >= MIN_ROUNDS:
-            ratio = race.ratio(numerator, denominator)
-            width = half_width(ratio)
+            ratios = [race.ratio(*pair) for pair in pairs]
             target = TARGET_HALF_WIDTH if race.rounds < parameters.rounds else parameters.max_half_width
-            if width < target or ratio.high < CLEARLY_SLOWER:
+            if half_width(ratios[0]) < target or _decided(ratios, parameters.max_half_width):
                 return
             if race.rounds >= parameters.rounds + EXTRA_ROUNDS:
+                (numerator, denominator), ratio = pairs[0], ratios[0]
                 raise NoiseFault(
                     f"the machine is too unsteady: {numerator} over {denominator} is {ratio.value:.2f} "
                     f"[{ratio.low:.2f}, {ratio.high:.2f}] after {race.rounds} rounds; run again when it is quiet"
                 )
         race.round()
+
+
+def _decided(ratios: Sequence[Ratio], widest: float) -> bool:
+    """Whether the candidate is clearly slower than the first baseline, or clearly apart from every one."""
+    if ratios[0].high < 1 / CLEAR:
+        return True
+    return all((ratio.low > CLEAR or ratio.high < 1 / CLEAR) and half_width(ratio) < widest for ratio in ratios)
 
 
 def _profile(race: Race, baseline: Baseline) -> Profile:

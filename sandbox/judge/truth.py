@@ -77,15 +77,17 @@ class Truth:
         self.exact = None if dtype.is_floating_point else value.to(dtype)
         if self.exact is not None:
             return
-        flat = value.flatten()
-        finite = flat.isfinite()
-        self._special = None if bool(finite.all()) else (~finite, flat[~finite].float())
-        flat = flat if self._special is None else torch.where(finite, flat, 0.0)
+        flat, self._special = value.flatten(), None
+        self._norm = float(torch.linalg.vector_norm(flat))
+        if not math.isfinite(self._norm):
+            finite = flat.isfinite()
+            self._special = None if bool(finite.all()) else (~finite, flat[~finite].float())
+            flat = torch.where(finite, flat, 0.0)
+            self._norm = float(torch.linalg.vector_norm(flat, dtype=torch.float64))
         self._head = flat.float()
         self._rest = (flat - self._head.double()).float() if value.dtype is torch.float64 else None
-        self._norm = float(torch.linalg.vector_norm(flat))
         self.scale = max(self._norm / math.sqrt(max(flat.numel(), 1)), torch.finfo(torch.float32).tiny)
-        self._inverse = (1.0 / (flat.abs() + self.scale)).float()
+        self._inverse = flat.abs().add_(self.scale).reciprocal_().float()
         self._width = value.shape[-1] if value.ndim and value.shape[-1] >= SHORT_ROW else min(TILE, flat.numel())
         self._rows = _row_norms(self._head, self._width)
         self._rows.clamp_(min=QUIET_ROW * self.scale * math.sqrt(self._width))

@@ -134,7 +134,7 @@ def _baseline(
     sides = [Side(name, bench.baseline(name)) for name in ("eager", "again", "compiled")]
     race = Race(bench, judge.gate, sides)
     race.warm()
-    run_rounds(race, "eager", "again", bench.parameters)
+    run_rounds(race, [("eager", "again")], bench.parameters)
     seconds = race.seconds("eager") + race.seconds("again")
     _window(statistics.median(seconds), parameters)
     return Baseline(

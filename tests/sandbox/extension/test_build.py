@@ -196,6 +196,8 @@ def test_what_the_slim_headers_lack_falls_to_torchs_own(build):
         ("torch::Tensor f(torch::Tensor x) { return x + x; }", True),
         ("#include <ATen/native/Pool.h>\n" + GOOD, True),
         ("torch::Tensor f(torch::Tensor x) { return undeclared(x); }", False),
+        ("void g(const float* x); torch::Tensor f(torch::Tensor x) { g(x); return x; }", False),
+        ("void g(c10::Scalar x); torch::Tensor f(torch::Tensor x) { g(x); return x; }", True),
         ("torch::Tensor f(torch::Tensor x) { return x.clone() }", False),
         ("int64_t f(int64_t x) { std::vector<int> v; v.push_front(1); return x; }", False),
         ('#include "missing.h"\n' + GOOD, False),
