@@ -24,7 +24,7 @@ class SynthesizeParameters(Record):
     tasks: PositiveInt = 28
     operators: tuple[PositiveInt, PositiveInt] = (1, 5)
     """Fewest and most operators in a task."""
-    eager_ms: tuple[float, float] = (1.2, 3.0)
+    eager_ms: tuple[float, float] = (1.1, 2.2)
     """Work window: expected eager time in milliseconds, drawn log-uniformly."""
     max_tensor_mb: PositiveInt = 32
     """Largest single tensor in MiB."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 
@@ -25,8 +26,10 @@ class Source:
     def __init__(self, seed: int | None = None) -> None:
         """A source; the seed comes from the operating system unless a test gives one."""
         self._generator = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
-        self._normal = torch.randn(POOL_ELEMENTS, generator=self._generator)
-        self._even = torch.rand(POOL_ELEMENTS, generator=self._generator)
+        self._pools: dict[str, torch.Tensor] = {
+            "normal": torch.randn(POOL_ELEMENTS, generator=self._generator),
+            "even": torch.rand(POOL_ELEMENTS, generator=self._generator),
+        }
 
     def draw(self, spec: TensorSpec, family: str) -> torch.Tensor:
         """A tensor for `spec`, its values from the named family as far as its domain allows.
@@ -51,7 +54,7 @@ class Source:
         """`value` in float64, every element moved by up to half a unit in the last place of its own type."""
         if not value.is_floating_point():
             return value
-        noise = (self._window(tuple(value.shape), self._even) - 0.5).double()
+        noise = (self._window(tuple(value.shape), "even") - 0.5).double()
         return value.double() * noise.mul_(torch.finfo(value.dtype).eps).add_(1.0)
 
     def below(self, bound: int) -> int:
@@ -71,13 +74,14 @@ class Source:
             drawn = drawn.abs() + 0.1  # a variance
         return drawn.to(value.dtype)
 
-    def _window(self, shape: tuple[int, ...], pool: torch.Tensor | None = None) -> torch.Tensor:
-        """Deviates from a secret place of a pool, of the normal one if none is given."""
-        values = self._normal if pool is None else pool
+    def _window(self, shape: tuple[int, ...], pool: Literal["normal", "even"] = "normal") -> torch.Tensor:
+        """Deviates from a secret place of a pool, which repeats where the tensor is larger."""
         count = torch.Size(shape).numel()
-        if count > POOL_ELEMENTS // 2:
-            values = values.repeat(-(-count // POOL_ELEMENTS) + 1)
-        start = self.below(values.numel() - count + 1)
+        start = self.below(POOL_ELEMENTS)
+        values = self._pools[pool]
+        if values.numel() < start + count:
+            times = -(-(start + count) // POOL_ELEMENTS)
+            values = self._pools[pool] = values[:POOL_ELEMENTS].repeat(times)
         return values[start : start + count].view(shape)
 
     def scale(self) -> float:
@@ -90,7 +94,7 @@ class Source:
 
     def uniform(self, shape: tuple[int, ...]) -> torch.Tensor:
         """Even over an interval that holds negatives and is not centred."""
-        return (self._window(shape, self._even) * (4 * self.scale())).sub_(2 * self.scale())
+        return (self._window(shape, "even") * (4 * self.scale())).sub_(2 * self.scale())
 
     def offset(self, shape: tuple[int, ...]) -> torch.Tensor:
         """A small signal on a large common offset: cancellation needs the whole mantissa."""

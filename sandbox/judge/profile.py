@@ -58,11 +58,12 @@ def run_rounds(race: Race, pairs: Sequence[tuple[str, str]], parameters: JudgePa
     while race.all_good():
         if race.rounds >= MIN_ROUNDS:
             ratios = [race.ratio(*pair) for pair in pairs]
-            target = TARGET_HALF_WIDTH if race.rounds < parameters.rounds else parameters.max_half_width
-            if half_width(ratios[0]) < target or _decided(ratios, parameters.max_half_width):
+            if _enough(ratios, race.rounds, parameters):
                 return
             if race.rounds >= parameters.rounds + EXTRA_ROUNDS:
                 (numerator, denominator), ratio = pairs[0], ratios[0]
+                if _clear(ratio):
+                    return
                 raise NoiseFault(
                     f"the machine is too unsteady: {numerator} over {denominator} is {ratio.value:.2f} "
                     f"[{ratio.low:.2f}, {ratio.high:.2f}] after {race.rounds} rounds; run again when it is quiet"
@@ -70,11 +71,16 @@ def run_rounds(race: Race, pairs: Sequence[tuple[str, str]], parameters: JudgePa
         race.round()
 
 
-def _decided(ratios: Sequence[Ratio], widest: float) -> bool:
-    """Whether the candidate is clearly slower than the first baseline, or clearly apart from every one."""
-    if ratios[0].high < 1 / CLEAR:
+def _enough(ratios: Sequence[Ratio], rounds: int, parameters: JudgeParameters) -> bool:
+    """Whether the first ratio is known well, or the sides are so far apart that more rounds could not matter."""
+    first, late = ratios[0], rounds >= parameters.rounds
+    if half_width(first) < (parameters.max_half_width if late else TARGET_HALF_WIDTH) or first.high < 1 / CLEAR:
         return True
-    return all((ratio.low > CLEAR or ratio.high < 1 / CLEAR) and half_width(ratio) < widest for ratio in ratios)
+    return all(map(_clear, ratios)) and (late or half_width(first) < parameters.max_half_width)
+
+
+def _clear(ratio: Ratio) -> bool:
+    return ratio.low > CLEAR or ratio.high < 1 / CLEAR
 
 
 def _profile(race: Race, baseline: Baseline) -> Profile:
