@@ -46,7 +46,7 @@ class JudgeParameters(Record):
     """Checked calls of a verification, spread over the families."""
     rounds: PositiveInt = 6
     """ABBA rounds of a profile."""
-    block_ms: float = Field(default=10.0, gt=0)
+    block_ms: float = Field(default=5.0, gt=0)
     """Shortest block in milliseconds."""
     max_half_width: float = Field(default=0.3, gt=0)
     """An interval whose half is wider than this share says that the machine, not the candidate, was measured."""

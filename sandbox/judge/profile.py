@@ -62,8 +62,6 @@ def run_rounds(race: Race, pairs: Sequence[tuple[str, str]], parameters: JudgePa
                 return
             if race.rounds >= parameters.rounds + EXTRA_ROUNDS:
                 (numerator, denominator), ratio = pairs[0], ratios[0]
-                if _clear(ratio):
-                    return
                 raise NoiseFault(
                     f"the machine is too unsteady: {numerator} over {denominator} is {ratio.value:.2f} "
                     f"[{ratio.low:.2f}, {ratio.high:.2f}] after {race.rounds} rounds; run again when it is quiet"
@@ -72,11 +70,16 @@ def run_rounds(race: Race, pairs: Sequence[tuple[str, str]], parameters: JudgePa
 
 
 def _enough(ratios: Sequence[Ratio], rounds: int, parameters: JudgeParameters) -> bool:
-    """Whether the first ratio is known well, or the sides are so far apart that more rounds could not matter."""
+    """Whether the first ratio is known well, or so far from one that more rounds could not matter.
+
+    Before the set number of rounds they must not matter for the other baseline either.
+    """
     first, late = ratios[0], rounds >= parameters.rounds
     if half_width(first) < (parameters.max_half_width if late else TARGET_HALF_WIDTH) or first.high < 1 / CLEAR:
         return True
-    return all(map(_clear, ratios)) and (late or half_width(first) < parameters.max_half_width)
+    if late:
+        return _clear(first)
+    return all(map(_clear, ratios)) and half_width(first) < parameters.max_half_width
 
 
 def _clear(ratio: Ratio) -> bool:
