@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import torch
 
+from sandbox.device import Device, open_device
 from sandbox.extension.build import Artefact, BuildOutcome, build_candidate
 from sandbox.gate import Gate
 from sandbox.judge.judge import Judge, Judged
@@ -48,7 +49,7 @@ class Station:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self.servers = Servers(threads=site.hardware.units, cache=site.cache)
+        self.servers = Servers(threads=site.hardware.cores, cache=site.cache)
 
     @cached_property
     def gate(self) -> Gate:
@@ -56,10 +57,21 @@ class Station:
         return device_gate(self._site)
 
     @cached_property
+    def device(self) -> Device:
+        """The device that this process is shown."""
+        return open_device(self._site.hardware.kind)
+
+    @cached_property
     def judge(self) -> Judge:
         """The judge of the device."""
-        torch.set_num_threads(self._site.hardware.units)  # Dask gives its workers one; truths take all, between clocks
-        return Judge(self._site.judge, hardware=self._site.hardware, gate=self.gate, servers=self.servers)
+        torch.set_num_threads(self._site.hardware.cores)  # Dask gives its workers one; truths take all, between clocks
+        return Judge(
+            self._site.judge,
+            hardware=self._site.hardware,
+            device=self.device,
+            gate=self.gate,
+            servers=self.servers,
+        )
 
     def close(self) -> None:
         """Stop every process that this one started."""
@@ -99,7 +111,7 @@ def build(site: Site, candidate: Candidate) -> BuildOutcome:
             cache=site.cache / "extensions",
             limits=Limits(memory_bytes=site.judge.memory_mb << 20),
             deadline_s=site.judge.build_deadline_s,
-            gate=station.gate,
+            gate=station.gate if site.hardware.kind == "cpu" else None,
         )
     finally:
         shutil.rmtree(workspace, ignore_errors=True)
@@ -125,7 +137,8 @@ def compile_baseline(site: Site, task: Task) -> None:
             server=station.servers.trusted,
             scratch=scratch,
             gate=station.gate,
-            threads=site.hardware.units,
+            threads=site.hardware.cores,
+            device=site.hardware.kind,
         )
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Literal
+
 from pipeline.errors import UserError
 from pipeline.ledger import Ledger, ledger_key
+from sandbox.device import Kind, open_device
 from sandbox.errors import SandboxFault
-from sandbox.hardware import identity, measure_hardware
 from schemas.hardware import Hardware
 
 
-def hardware(ledger: Ledger) -> Hardware:
-    """The hardware record of this machine. Raises `UserError` where there is no compiler."""
+def device_kind(asked: Literal["auto", "cpu", "cuda"]) -> Kind:
+    """The kind of device that a run uses: what the parameters say, or a GPU where one works."""
+    if asked != "auto":
+        return asked
     try:
-        key = ledger_key("hardware", *identity())
+        return open_device("cuda").kind
+    except SandboxFault:
+        return "cpu"
+
+
+def hardware(ledger: Ledger, kind: Kind) -> Hardware:
+    """The hardware record of this machine's device. Raises `UserError` where the device or its compiler is missing."""
+    try:
+        key = ledger_key("hardware", kind, *open_device(kind).identity())
         stored = ledger.get(key)
         if stored is not None:
             return Hardware.model_validate_json(stored)
-        measured = measure_hardware()
+        measured = _measured(kind)
     except SandboxFault as error:
         raise UserError(str(error)) from error
     ledger.put(key, "hardware", measured.model_dump_json())
     return measured
+
+
+def _measured(kind: Kind) -> Hardware:
+    """Measured rates. A GPU is measured in a process of its own, so that this one never holds a context."""
+    if kind == "cpu":
+        return open_device(kind).measure()
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_measure, kind).result()
+
+
+def _measure(kind: Kind) -> Hardware:
+    return open_device(kind).measure()

@@ -17,7 +17,6 @@ class Limits(NamedTuple):
     """Ceilings of one confined process and what it starts."""
 
     memory_bytes: int = 8 << 30
-    """Address space. Mapped libraries and shared slots count."""
     file_bytes: int = 1 << 30
     """Largest file it may write."""
     processes: int = 512
@@ -26,11 +25,13 @@ class Limits(NamedTuple):
     cpu_seconds: int = 600
     output_bytes: int = 1 << 16
     """Kept from each of stdout and stderr."""
+    address_space: bool = True
+    """Whether `memory_bytes` limits all addresses, mapped libraries and shared slots included, or only private data."""
 
     def apply(self) -> None:
         """Lower the calling process's own limits and give up any way to regain privileges."""
         ceilings = {
-            resource.RLIMIT_AS: self.memory_bytes,
+            resource.RLIMIT_AS if self.address_space else resource.RLIMIT_DATA: self.memory_bytes,
             resource.RLIMIT_FSIZE: self.file_bytes,
             resource.RLIMIT_NPROC: self.processes,
             resource.RLIMIT_NOFILE: self.open_files,
@@ -42,6 +43,11 @@ class Limits(NamedTuple):
             value = ceiling if hard == resource.RLIM_INFINITY else min(ceiling, hard)
             resource.setrlimit(kind, (value, value))
         prctl(PR_SET_NO_NEW_PRIVS, 1)
+
+
+def limits_on(kind: str, memory_bytes: int) -> Limits:
+    """Limits for a process on a device. CUDA reserves far more addresses than it uses, so there private data count."""
+    return Limits(memory_bytes=memory_bytes, address_space=kind == "cpu")
 
 
 def prctl(option: int, value: int) -> None:

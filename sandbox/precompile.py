@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from sandbox.device import Kind, open_device
 from sandbox.forkserver import ForkServer
 from sandbox.gate import Gate
 from sandbox.limits import Limits
@@ -16,7 +17,7 @@ from schemas.task import Task
 DEADLINE_SECONDS = 300.0
 
 
-def precompile(task: Task, *, server: ForkServer, scratch: Path, gate: Gate, threads: int) -> None:
+def precompile(task: Task, *, server: ForkServer, scratch: Path, gate: Gate, threads: int, device: Kind) -> None:
     """Compile a task's reference in a child of the baselines' server, which keeps what `torch.compile` caches.
 
     A task that does not compile is left to the filter, which will find that out again and say why.
@@ -25,6 +26,7 @@ def precompile(task: Task, *, server: ForkServer, scratch: Path, gate: Gate, thr
         "sandbox.precompile:main",
         {
             "role": "compiled",
+            "device": device,
             "source": task.source,
             "threads": threads,
             "inputs": [[list(spec.shape), spec.dtype.value] for spec in task.inputs],
@@ -38,6 +40,10 @@ def precompile(task: Task, *, server: ForkServer, scratch: Path, gate: Gate, thr
 def main(payload: dict[str, Any], _fds: list[int]) -> None:
     """Entry of the child: one call of the compiled reference on zeros."""
     torch.set_num_threads(payload["threads"])
+    device = open_device(payload["device"])
     with torch.no_grad():
-        model = load_reference(payload)
-        model(*(torch.zeros(shape, dtype=getattr(torch, dtype)) for shape, dtype in payload["inputs"]))
+        model = load_reference(payload, device)
+        inputs = (
+            torch.zeros(shape, dtype=getattr(torch, dtype), device=device.torch) for shape, dtype in payload["inputs"]
+        )
+        model(*inputs)

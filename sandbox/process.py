@@ -90,18 +90,19 @@ def _supervise(child: subprocess.Popen[bytes], deadline_s: float, gate: Gate | N
 
 def pause_group(pid: int, gate: Gate) -> None:
     """Stop the process group that `pid` leads until the clock that waits at the gate has run."""
-    _signal_group(pid, signal.SIGSTOP)
+    signal_group(pid, signal.SIGSTOP)
     gate.end_work()
     gate.begin_work()
-    _signal_group(pid, signal.SIGCONT)
+    signal_group(pid, signal.SIGCONT)
 
 
 def kill_group(pid: int) -> None:
     """Kill the process group that `pid` leads; a group that has ended is no error."""
-    _signal_group(pid, signal.SIGKILL)
+    signal_group(pid, signal.SIGKILL)
 
 
-def _signal_group(pid: int, number: signal.Signals) -> None:
+def signal_group(pid: int, number: signal.Signals) -> None:
+    """Send a signal to the process group that `pid` leads; a group that has ended is no error."""
     try:
         os.killpg(pid, number)
     except ProcessLookupError:

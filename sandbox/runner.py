@@ -7,6 +7,7 @@ the slots' bytes at the moment a message arrives, on its own clock.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import socket
 import sys
@@ -17,24 +18,37 @@ from typing import Any
 import torch
 
 from sandbox.channel import Answer, Order, Parameters, receive_order, send_answer
-from sandbox.slots import Field, Region, fields_from_json
+from sandbox.device import Device, open_device
+from sandbox.device.memory import Field, HostRegion, Region
+from sandbox.slots import fields_from_json
 
+MAX_PAYLOAD = 1 << 20
+MAX_FDS = 4
 CONSTRUCTION_SEED = 0
 """Both conventions of the field seed before construction; weights are re-drawn by the judge afterwards."""
 
 
 def main(payload: dict[str, Any], fds: list[int]) -> None:
-    """Entry of a runner. `fds`: channel, slots, weights. `payload`: role, layouts, what to load."""
+    """Entry of a runner: opens its device, then waits on its channel (`fds[0]`) to be told what to run.
+
+    That message carries roles, layouts and what to load, with the descriptors of the weights and of the slots.
+    """
     channel = socket.socket(fileno=fds[0])
     torch.set_num_threads(payload["threads"])
     try:
+        device = open_device(payload["device"])
+        torch.zeros(1, device=device.torch)
+        send_answer(channel, Answer.OPEN)
+        words, (weights, *shared), _, _ = socket.recv_fds(channel, MAX_PAYLOAD, MAX_FDS)
+        payload = json.loads(words)
         with torch.no_grad():
-            slots = Region(fds[1], payload["slots"]["slot_bytes"] * payload["slots"]["slots"])
-            model = _load(payload)
-            mode = _set_weights(model, payload["weights"], fds[2])
+            slots = device.runner_slots(shared, payload["slots"]["slot_bytes"] * payload["slots"]["slots"])
+            model = _load(payload, device)
+            mode = _set_weights(model, payload["weights"], weights)
             inputs, outputs = _views(slots, payload["slots"])
-            send_answer(channel, Answer.READY, mode)
-            _serve(channel, model, inputs, outputs)
+            device.synchronize()
+            send_answer(channel, Answer.READY, mode, handle=slots.handle)
+            _serve(channel, device, model, inputs, outputs)
     except BaseException:
         traceback.print_exc()
         send_answer(channel, Answer.FAILED)
@@ -43,18 +57,21 @@ def main(payload: dict[str, Any], fds: list[int]) -> None:
 
 def _serve(
     channel: socket.socket,
+    device: Device,
     model: torch.nn.Module,
     inputs: list[list[torch.Tensor]],
     outputs: list[list[torch.Tensor]],
 ) -> None:
     while True:
-        order, sequence, slots = receive_order(channel)
+        order, sequence, slots = receive_order(channel, spin=device.spins)
         if order is not Order.RUN:
             return
         results = [model(*inputs[slot]) for slot in slots]
+        device.synchronize()
         send_answer(channel, Answer.COMPUTED, sequence=sequence)
         for slot, result in zip(slots, results, strict=True):
             _store(result, outputs[slot])
+        device.synchronize()
         send_answer(channel, Answer.STORED, sequence=sequence)
 
 
@@ -66,6 +83,10 @@ def _store(result: object, targets: list[torch.Tensor]) -> None:
     for value, target in zip(values, targets, strict=True):
         if type(value) is not torch.Tensor and type(value) is not torch.nn.Parameter:
             raise TypeError(f"forward returned a {type(value).__name__}, the task's Model returns a torch.Tensor")
+        if value.device.type != target.device.type:
+            raise ValueError(
+                f"forward returned a tensor on {value.device}, the task's Model returns one on {target.device}"
+            )
         if value.shape != target.shape or value.dtype != target.dtype:
             raise ValueError(
                 f"forward returned {value.dtype} of shape {tuple(value.shape)}, "
@@ -74,15 +95,16 @@ def _store(result: object, targets: list[torch.Tensor]) -> None:
         target.copy_(value)
 
 
-def _load(payload: dict[str, Any]) -> torch.nn.Module:
-    return _load_candidate(payload) if payload["role"] == "candidate" else load_reference(payload)
+def _load(payload: dict[str, Any], device: Device) -> torch.nn.Module:
+    model = _load_candidate(payload) if payload["role"] == "candidate" else load_reference(payload, device)
+    return model.to(device.torch)
 
 
-def load_reference(payload: dict[str, Any]) -> torch.nn.Module:
-    """A task's own model, as eager or compiled as the payload's role says."""
+def load_reference(payload: dict[str, Any], device: Device) -> torch.nn.Module:
+    """A task's own model on the device, as eager or compiled as the payload's role says."""
     from sandbox.reference import load_task_source  # a candidate's process never holds this
 
-    model = load_task_source(payload["source"]).construct(CONSTRUCTION_SEED)
+    model = load_task_source(payload["source"]).construct(CONSTRUCTION_SEED).to(device.torch)
     return torch.compile(model, fullgraph=True) if payload["role"] == "compiled" else model  # type: ignore[return-value]
 
 
@@ -109,7 +131,7 @@ def _load_candidate(payload: dict[str, Any]) -> torch.nn.Module:
 def _set_weights(model: torch.nn.Module, weights: dict[str, Any], fd: int) -> Parameters:
     """Give the model the judge's weights by name; where names differ it keeps those of its seeded construction."""
     fields = dict(zip(weights["names"], fields_from_json(weights["fields"]), strict=True))
-    region = Region(fd, max(weights["nbytes"], 1))
+    region = HostRegion(fd, max(weights["nbytes"], 1))
     if not fields:
         return Parameters.NONE
     state = {name.removeprefix("_orig_mod."): value for name, value in model.state_dict().items()}

@@ -1,4 +1,4 @@
-"""Shared memory between a judge and a runner: slots of inputs and outputs, and a region of weights.
+"""What stands where in the memory that a judge and a runner share: slots of inputs and outputs, and weights.
 
 The layout is computed from the task's specs on both sides, so nothing about it is ever read from the memory
 itself: what a runner writes there is only ever tensor content.
@@ -6,32 +6,14 @@ itself: what a runner writes there is only ever tensor content.
 
 from __future__ import annotations
 
-import math
-import mmap
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from pydantic import JsonValue
 
-from schemas.tensor import Dtype, TensorSpec
-
-ALIGNMENT = 4096
-"""Every tensor starts on a page: alignment never depends on a neighbour's size."""
-
-
-class Field(NamedTuple):
-    """One tensor in a region."""
-
-    offset: int
-    shape: tuple[int, ...]
-    dtype: str
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return math.prod(self.shape) * Dtype(self.dtype).itemsize
+from sandbox.device.memory import ALIGNMENT, Field
+from schemas.tensor import TensorSpec
 
 
 class Layout(NamedTuple):
@@ -63,38 +45,6 @@ def place(tensors: Sequence[tuple[tuple[int, ...], str]]) -> tuple[tuple[Field, 
         fields.append(field)
         offset += -(-max(field.nbytes, 1) // ALIGNMENT) * ALIGNMENT
     return tuple(fields), offset
-
-
-class Region:
-    """A piece of memory that two processes see."""
-
-    def __init__(self, fd: int, size: int) -> None:
-        """Map `size` bytes of the memory file `fd`, which the region owns from now on. Raises `OSError`."""
-        self.fd = fd
-        self.size = size
-        self._map = mmap.mmap(fd, size, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0))
-
-    @classmethod
-    def create(cls, size: int) -> Region:
-        """A new zeroed region. Raises `OSError` where memory is short."""
-        fd = os.memfd_create("quarry-slots")
-        os.ftruncate(fd, max(size, ALIGNMENT))
-        return cls(fd, max(size, ALIGNMENT))
-
-    def tensor(self, field: Field, base: int = 0) -> torch.Tensor:
-        """The tensor at a field: shared bytes behind a storage of its own, so that it looks like any other tensor."""
-        flat = torch.frombuffer(
-            self._map, dtype=getattr(torch, field.dtype), count=math.prod(field.shape), offset=base + field.offset
-        )
-        return flat.view(field.shape)
-
-    def close(self) -> None:
-        """Let the memory go; tensors viewed from it must not be used afterwards."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
-        # The mapping itself goes with the last tensor that views it.
-        del self._map
 
 
 class Weights(NamedTuple):

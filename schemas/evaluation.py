@@ -83,6 +83,19 @@ class Verification(Record):
         return self.calls_good == self.calls_planned and self.elements_good == self.elements_checked > 0
 
 
+class DeviceState(Record):
+    """A GPU while it was timed; every figure is null where the driver does not give it."""
+
+    sm_clock_mhz: int | None
+    memory_clock_mhz: int | None
+    temperature_c: int | None
+    power_w: float | None
+    energy_j: float | None
+    """Energy since the driver was loaded: differences mean something, the value does not."""
+    throttled: tuple[str, ...]
+    """Why its clocks were lower than they could be: `sw_power_cap`, `hw_thermal_slowdown`, ..."""
+
+
 class Profile(Record):
     """Times under the same protocol as both baselines, interleaved."""
 
@@ -100,6 +113,9 @@ class Profile(Record):
     cache: Literal["cold", "warm"]
     launch_bound: bool
     """Too short for a speed label on this device."""
+    before: DeviceState | None
+    after: DeviceState | None
+    """The device before the first and after the last round; null where it does not say."""
 
 
 class Evaluation(Identified):

@@ -117,7 +117,8 @@ class ExportParameters(Record):
 class Parameters(Record):
     """The whole of `params.yaml`."""
 
-    device: Literal["auto", "cpu"] = "auto"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """`auto` takes a GPU where there is one."""
     mine: MineParameters = MineParameters()
     synthesize: SynthesizeParameters = SynthesizeParameters()
     judge: JudgeParameters = JudgeParameters()

@@ -50,10 +50,12 @@ def hardware(name: str = "Test CPU @ 2.00GHz") -> Hardware:
         name=name,
         architecture="x86_64:avx2+fma",
         units=2,
+        cores=2,
         cache_bytes=32 << 20,
         memory_bytes=16 << 30,
         torch_version="2.13.0",
         compiler="g++ 12.2.0",
+        driver_version=None,
         read_bytes_per_second=20e9,
         copy_bytes_per_second=16e9,
         flops_per_second=100e9,
@@ -236,6 +238,8 @@ def profile(speedup: float | Ratio, compiled: float | Ratio | None, *, launch_bo
         calls=48,
         cache="cold",
         launch_bound=launch_bound,
+        before=None,
+        after=None,
     )
 
 

@@ -13,7 +13,7 @@ from pipeline import jobs, paths
 from pipeline.errors import InfrastructureFault
 from pipeline.jobs import Site
 from pipeline.ledger import Ledger, ledger_key
-from pipeline.machine import hardware
+from pipeline.machine import device_kind, hardware
 from pipeline.preflight import preflight
 from pipeline.progress import Progress
 from pipeline.settings import Settings
@@ -47,7 +47,8 @@ def run(parameters: Parameters, settings: Settings) -> None:
     preflight(settings)
     tasks = read_table(paths.TASKS, Task)
     with Ledger.open(settings.ledger) as ledger:
-        site = Site(cache=settings.cache, hardware=hardware(ledger), judge=parameters.judge)
+        machine = hardware(ledger, device_kind(parameters.device))
+        site = Site(cache=settings.cache, hardware=machine, judge=parameters.judge)
         sifted = asyncio.run(_sift(tasks, site, parameters, settings, ledger))
     by_id = {task.task_id: task for task in tasks}
     write_table(paths.TASKS_ACCEPTED, Task, [by_id[baseline.task_id] for baseline in sifted.baselines])
@@ -60,8 +61,8 @@ def run(parameters: Parameters, settings: Settings) -> None:
 async def _sift(
     tasks: Sequence[Task], site: Site, parameters: Parameters, settings: Settings, ledger: Ledger
 ) -> Sifted:
-    ahead = asyncio.Semaphore(AHEAD * site.hardware.units)
-    async with Workers.start(settings, builders=site.hardware.units) as workers:
+    ahead = asyncio.Semaphore(AHEAD * site.hardware.cores)
+    async with Workers.start(settings, builders=site.hardware.cores) as workers:
         with Progress("filter", len(tasks), "task") as progress:
             sieve = Sieve(site, parameters, ledger, workers, progress)
 

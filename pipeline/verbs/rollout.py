@@ -88,7 +88,7 @@ async def _play_all(
     open_tasks = asyncio.Semaphore(parameters.rollout.in_flight)
     total = len(pairs) * sum(entry.episodes for entry in parameters.rollout.policies)
     try:
-        async with Workers.start(settings, builders=site.hardware.units) as workers:
+        async with Workers.start(settings, builders=site.hardware.cores) as workers:
             with Progress("rollout", total, "episode") as progress:
                 evaluator = Evaluator(site, ledger, workers, parameters.rollout.retries)
                 table = Table(parameters, evaluator, thinker, progress)

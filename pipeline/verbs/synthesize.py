@@ -7,7 +7,7 @@ import typer
 from pipeline import paths
 from pipeline.errors import UserError
 from pipeline.ledger import Ledger
-from pipeline.machine import hardware
+from pipeline.machine import device_kind, hardware
 from pipeline.progress import Progress
 from pipeline.settings import Settings
 from pipeline.tables import read_table, write_table
@@ -21,7 +21,7 @@ def run(parameters: Parameters, settings: Settings) -> None:
     """Read operators, write tasks."""
     operators = read_table(paths.OPERATORS, Operator)
     with Ledger.open(settings.ledger) as ledger:
-        machine = hardware(ledger)
+        machine = hardware(ledger, device_kind(parameters.device))
     tasks: list[Task] = []
     with Progress("synthesize", parameters.synthesize.tasks, "task") as progress:
         try:

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
 from pydantic import JsonValue
 
 from sandbox.channel import MAX_CALLS, Parameters
+from sandbox.device import Device
+from sandbox.device.memory import HostRegion
 from sandbox.errors import SandboxFault
-from sandbox.forkserver import ForkServer
 from sandbox.judge.contents import FAMILIES, Source
 from sandbox.judge.runner_host import RunnerEnded, RunnerHost
+from sandbox.judge.standby import Standby
 from sandbox.judge.truth import Errors, Truth
-from sandbox.limits import Limits
+from sandbox.limits import limits_on
 from sandbox.reference import load_task_source
 from sandbox.runner import CONSTRUCTION_SEED
 from sandbox.servers import Servers
-from sandbox.slots import Region, Weights, slot_layout
+from sandbox.slots import Weights, slot_layout
 from schemas.hardware import Hardware
 from schemas.parameters import JudgeParameters
 from schemas.task import Task
 
-SLOTS = 8
-"""Slots of one runner: most calls of a block, at most MAX_CALLS."""
-SLOT_BUDGET = 256 << 20
-"""Bytes of all slots of one runner; large tasks get fewer slots."""
 POOL_SHARE = 1 / 32
-"""Share of the machine's memory for the contents and truths that a bench keeps of one family. Past it contents are
+"""Share of the device's memory for the contents and truths that a bench keeps of one family. Past it contents are
 drawn anew for every runner, which costs more than running the task."""
 MIN_FLUSH = 1 << 20
 TIMED_SLACK = 2.0
 """A right output and eager's are each within the tolerance of the truth, so within twice of one another."""
 COMPILE_SECONDS = 300.0
-BASELINE_LIMITS = Limits(memory_bytes=32 << 30)
+BASELINE_MEMORY = 32 << 30
 
 
 class Content(NamedTuple):
@@ -62,35 +57,37 @@ class Bench:
         *,
         servers: Servers,
         hardware: Hardware,
+        device: Device,
         source: Source | None = None,
     ) -> None:
-        """Open the bench on the machine at hand.
+        """Open the bench on the device at hand.
 
         Raises `ValueError` where the task's source does not run in float64.
         """
         self.task = task
         self.parameters = parameters
-        self.source = source or Source()
-        self._servers, self._threads = servers, hardware.units
+        self.device = device
+        self.source = source or Source(device=device.torch)
+        self._servers, self._threads = servers, hardware.cores
         self._reference = load_task_source(task.source)
         with torch.no_grad():
-            self.seeded = {k: v.clone() for k, v in self._reference.construct(CONSTRUCTION_SEED).state_dict().items()}
+            self._plain = self._reference.construct(CONSTRUCTION_SEED).to(device.torch)
+            self._exact = self._reference.construct(CONSTRUCTION_SEED).to(device.torch).double()
+            self.seeded = {name: value.clone() for name, value in self._plain.state_dict().items()}
             self.redrawn = self.source.redraw(self.seeded)
-            self._plain = self._reference.construct(CONSTRUCTION_SEED)
-            self._exact = self._reference.construct(CONSTRUCTION_SEED).double()
         self.weights = Weights.of(self.seeded)
-        self.weight_region = Region.create(self.weights.nbytes)
+        self.weight_region = HostRegion.create(self.weights.nbytes)
         for field, value in zip(self.weights.fields, self.redrawn.values(), strict=True):
             self.weight_region.tensor(field).copy_(value)
         per_slot = slot_layout(task.inputs, task.outputs, 1).slot_bytes
-        self.slots = max(1, min(SLOTS, MAX_CALLS, SLOT_BUDGET // per_slot))
-        self.flush = torch.zeros(max(MIN_FLUSH, 2 * hardware.cache_bytes) // 4, dtype=torch.int32)
+        self.slots = max(1, min(device.most_slots, MAX_CALLS, device.slot_budget() // per_slot))
+        flushed = max(MIN_FLUSH, 2 * hardware.cache_bytes) // 4
+        self.flush = torch.zeros(flushed, dtype=torch.int32, device=device.torch)
         truth_bytes = 3 * task.output_bytes  # head, rest and inverse scale of every element
         budget = POOL_SHARE * hardware.memory_bytes
         self._capacity = max(1, int(budget / (task.input_bytes + truth_bytes)))
         self._pools: dict[tuple[bool, str], list[Content]] = {}
         self._hosts: dict[str, RunnerHost] = {}
-        self._scratch = Path(tempfile.mkdtemp(prefix="quarry-bench-"))
 
     def close(self) -> None:
         """End the baselines' runners and let all memory go."""
@@ -99,7 +96,6 @@ class Bench:
         self._hosts.clear()
         self._pools.clear()
         self.weight_region.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
 
     def contents(
         self, family: str, count: int, start: int = 0, *, mode: Parameters = Parameters.STATE_DICT
@@ -179,11 +175,11 @@ class Bench:
     def _state(self, mode: Parameters) -> dict[str, torch.Tensor]:
         return self.seeded if mode is Parameters.SEEDED else self.redrawn
 
-    def candidate(self, payload: dict[str, JsonValue], *, scratch: Path, limits: Limits) -> RunnerHost:
-        """A runner for a candidate, its model standing. Raises `RunnerEnded`, its own doing."""
+    def candidate(self, runner: Standby, payload: dict[str, JsonValue]) -> RunnerHost:
+        """Have a runner load a candidate. Raises `RunnerEnded`, its own doing."""
         init_inputs: JsonValue = self._reference.get_init_inputs()  # type: ignore[assignment]
         payload = {**payload, "role": "candidate", "init_inputs": init_inputs}
-        return self._open(self._servers.untrusted, payload, scratch, limits, self.parameters.run_deadline_s)
+        return self._open(runner, payload, self.parameters.run_deadline_s)
 
     def baseline(self, role: Literal["eager", "again", "compiled"]) -> RunnerHost:
         """The runner of a baseline, kept open; `again` is a second eager one, for the noise floor.
@@ -195,8 +191,10 @@ class Bench:
                 "role": "compiled" if role == "compiled" else "eager",
                 "source": self.task.source,
             }
+            limits = limits_on(self.device.kind, BASELINE_MEMORY)
+            runner = Standby(self._servers.trusted, self.device, threads=self._threads, limits=limits)
             try:
-                host = self._open(self._servers.trusted, payload, self._scratch, BASELINE_LIMITS, COMPILE_SECONDS)
+                host = self._open(runner, payload, COMPILE_SECONDS)
                 if role == "compiled":
                     contents = [content.inputs for content in self.contents("normal", 1)]
                     host.block(contents, COMPILE_SECONDS, self.flush)
@@ -207,20 +205,11 @@ class Bench:
             self._hosts[role] = host
         return self._hosts[role]
 
-    def _open(
-        self, server: ForkServer, payload: dict[str, JsonValue], scratch: Path, limits: Limits, deadline_s: float
-    ) -> RunnerHost:
+    def _open(self, runner: Standby, payload: dict[str, JsonValue], deadline_s: float) -> RunnerHost:
         layout = slot_layout(self.task.inputs, self.task.outputs, self.slots)
-        host = RunnerHost(layout, self.weight_region, self.source)
+        host = RunnerHost(layout, self.weight_region, self.source, self.device)
         try:
-            host.start(
-                server,
-                {**payload, "threads": self._threads},
-                self.weights,
-                scratch=scratch,
-                limits=limits,
-                deadline_s=deadline_s,
-            )
+            host.start(runner, payload, self.weights, deadline_s=deadline_s)
         except BaseException:
             host.close()
             raise

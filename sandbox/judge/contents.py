@@ -10,6 +10,7 @@ import torch
 
 from schemas.tensor import Domain, TensorSpec
 
+CPU = torch.device("cpu")
 POOL_ELEMENTS = 1 << 22
 """Normal deviates drawn once per source; contents are windows of it at secret offsets, scaled anew. Drawing fresh
 deviates for every call would cost more than running the task."""
@@ -23,12 +24,15 @@ TAIL_LIMIT = 1000.0
 class Source:
     """Draws contents from a secret 64-bit seed that never leaves the judge."""
 
-    def __init__(self, seed: int | None = None) -> None:
-        """A source; the seed comes from the operating system unless a test gives one."""
-        self._generator = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
+    def __init__(self, seed: int | None = None, device: torch.device = CPU) -> None:
+        """A source of tensors on `device`; the seed comes from the operating system unless a test gives one."""
+        seed = secrets.randbits(63) if seed is None else seed
+        self._device = device
+        self._generator = torch.Generator().manual_seed(seed)
+        self._values = torch.Generator(device).manual_seed(seed)
         self._pools: dict[str, torch.Tensor] = {
-            "normal": torch.randn(POOL_ELEMENTS, generator=self._generator),
-            "even": torch.rand(POOL_ELEMENTS, generator=self._generator),
+            "normal": torch.randn(POOL_ELEMENTS, generator=self._values, device=device),
+            "even": torch.rand(POOL_ELEMENTS, generator=self._values, device=device),
         }
 
     def draw(self, spec: TensorSpec, family: str) -> torch.Tensor:
@@ -42,7 +46,7 @@ class Source:
         dtype = getattr(torch, spec.dtype.value)
         if spec.domain is Domain.INDEX:
             assert spec.bound is not None
-            return torch.randint(spec.bound, shape, generator=self._generator, dtype=dtype)
+            return torch.randint(spec.bound, shape, generator=self._values, dtype=dtype, device=self._device)
         values = _INTO_DOMAIN[spec.domain](_FAMILIES[family](self, shape))
         return values.to(dtype)
 
@@ -109,7 +113,8 @@ class Source:
         """A few huge elements at secret places: skipped work shows."""
         values = self.normal(shape)
         flat = values.view(-1)
-        places = torch.randint(flat.numel(), (min(SPIKES, flat.numel()),), generator=self._generator)
+        count = min(SPIKES, flat.numel())
+        places = torch.randint(flat.numel(), (count,), generator=self._values, device=self._device)
         flat[places] = SPIKE * self._window((places.numel(),)).sign()
         return values
 

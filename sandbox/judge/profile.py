@@ -22,7 +22,7 @@ TARGET_HALF_WIDTH = 0.06
 """Rounds end early once the speed-up over eager is known this well."""
 CLEAR = 1.2
 """A ratio whose interval lies beyond this factor on either side of one needs no sharper figure."""
-EXTRA_ROUNDS = 4
+EXTRA_ROUNDS = 12
 LAUNCH_BOUND_SECONDS = 10e-6
 """Below this a call measures Python's dispatch, and gets no speed label."""
 ROOFLINE_SLACK = 0.8
@@ -100,6 +100,8 @@ def _profile(race: Race, baseline: Baseline) -> Profile:
         calls=race.sides["candidate"].total,
         cache="cold",
         launch_bound=seconds < LAUNCH_BOUND_SECONDS,
+        before=None,
+        after=None,
     )
 
 

@@ -14,6 +14,11 @@ from sandbox.judge.timing import Sample, Trace, calls_for, paired_ratio, palindr
 from sandbox.judge.verify import Checker, look_again
 from schemas.timing import Ratio
 
+HAND_OVERS = 9
+"""Empty blocks whose median says what the hand-over takes."""
+MIN_SHARE = 0.1
+"""Of a block's seconds at least this counts, however long the hand-over was measured to be."""
+
 
 class Ran(NamedTuple):
     """A block of an untrusted side that waits for its check."""
@@ -47,6 +52,8 @@ class Race:
         self._bench, self._gate = bench, gate
         self.sides = {side.name: side for side in sides}
         self.rounds = 0
+        self._hand_over = 0.0
+        """Seconds of an empty block of a trusted side: what saying go and hearing back adds to every block."""
 
     def warm(self) -> None:
         """Blocks before the first sample: first touch of slots, thread pools, the allocator's growth to the most calls.
@@ -60,6 +67,8 @@ class Race:
             with quiet(self._gate):
                 for side, contents in planned:
                     side.fastest = min(side.fastest, self._block(side, contents).compute)
+        with quiet(self._gate):
+            self._hand_over = min(side.host.hand_over(HAND_OVERS) for side in self._trusted())
         self._check()
 
     def round(self) -> None:
@@ -102,7 +111,11 @@ class Race:
         block = side.host.block(inputs, self._bench.parameters.run_deadline_s, self._bench.flush)
         if side.checker is not None:
             side.unseen.append(Ran(contents, block))
-        return Sample(block.compute_seconds / len(contents), block.store_seconds / len(contents))
+        compute = max(block.compute_seconds - self._hand_over, MIN_SHARE * block.compute_seconds)
+        return Sample(compute / len(contents), block.store_seconds / len(contents))
+
+    def _trusted(self) -> list[Side]:
+        return [side for side in self.sides.values() if side.checker is None]
 
     def _contents(self, side: Side, calls: int) -> list[Content]:
         """Contents new to an untrusted runner; a trusted one may see them again."""

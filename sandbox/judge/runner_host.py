@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-import os
-import socket
+import signal
+import statistics
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
 from pydantic import JsonValue
 
-from sandbox.channel import MAX_CALLS, Answer, Order, Parameters, channel, receive_answer, send_order
-from sandbox.errors import SandboxFault
-from sandbox.forkserver import Child, Ended, ForkServer
+from sandbox.channel import MAX_CALLS, Answer, Message, Order, Parameters, receive_answer, send_order
+from sandbox.device import Device
+from sandbox.device.memory import Region
+from sandbox.forkserver import Ended
 from sandbox.judge.contents import Source
-from sandbox.limits import Limits
-from sandbox.slots import Layout, Region, Weights, layout_to_json
+from sandbox.judge.standby import Standby
+from sandbox.process import signal_group
+from sandbox.slots import Layout, Weights, layout_to_json
 
 ENDING_SECONDS = 2.0
+HAND_OVER_SECONDS = 20.0
 NAN_PATTERN = 0x7FC00000
 SECOND_LOOKS = 2
 """Calls of a block that are looked at again: a cheat on any call risks discovery in every block."""
@@ -42,46 +44,55 @@ class Block(NamedTuple):
     compute_seconds: float
     """From "go" to "computed", all calls together."""
     store_seconds: float
-    """From "computed" to "stored"."""
+    """From "computed" to "stored"; on a GPU to when the judge holds copies, since "stored" may be a lie there and
+    the copies wait for whatever is still running."""
     outputs: list[tuple[torch.Tensor, ...]]
 
 
 class RunnerHost:
     """One runner with its slots. Every block's inputs are written by the judge, its outputs poisoned before."""
 
-    def __init__(self, layout: Layout, weights: Region, source: Source) -> None:
+    def __init__(self, layout: Layout, weights: Region, source: Source, device: Device) -> None:
         self.layout = layout
         self.parameters = Parameters.NONE
-        self._region = Region.create(layout.nbytes)
+        self._device = device
+        self._region = device.judge_slots(layout.nbytes)
         self._weights = weights
         self._source = source
         self._sequence = 0
-        self._child: Child | None = None
-        self._channel: socket.socket | None = None
+        self._runner: Standby | None = None
         self._later: list[tuple[int, tuple[torch.Tensor, ...]]] = []
 
-    def start(
-        self,
-        server: ForkServer,
-        payload: Mapping[str, JsonValue],
-        weights: Weights,
-        *,
-        scratch: Path,
-        limits: Limits,
-        deadline_s: float,
-    ) -> None:
-        """Fork the runner and wait until its model stands. Raises `RunnerEnded`."""
-        self._channel, theirs = channel()
-        with theirs:
-            self._child = server.fork(
-                "sandbox.runner:main",
-                {**payload, "slots": layout_to_json(self.layout), "weights": weights.to_json()},
-                fds=(theirs.fileno(), self._region.fd, self._weights.fd),
-                scratch=scratch,
-                limits=limits,
-            )
-        message = self._expect(Answer.READY, deadline_s)
-        self.parameters = Parameters(message) if message in set(Parameters) else Parameters.SEEDED
+    def start(self, runner: Standby, payload: Mapping[str, JsonValue], weights: Weights, *, deadline_s: float) -> None:
+        """Have a runner load its model, and wait until it stands. Raises `RunnerEnded`."""
+        self._runner = runner
+        told = {**payload, "slots": layout_to_json(self.layout), "weights": weights.to_json()}
+        if not runner.settle():
+            raise self._ended()
+        try:
+            runner.begin(told, (*self._weights.fds, *self._region.fds))
+        except OSError:
+            raise self._ended() from None
+        ready = self._expect(Answer.READY, deadline_s)
+        self.parameters = Parameters(ready.detail) if ready.detail in set(Parameters) else Parameters.SEEDED
+        try:
+            self._region.bind(ready.handle)
+        except ValueError as error:
+            raise RunnerEnded("crashed", str(error)) from error
+
+    def pause(self) -> None:
+        """Stop the runner where it stands, until `resume`: what waits must not compute beside a clock."""
+        assert self._runner is not None
+        signal_group(self._runner.child.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused runner go on."""
+        assert self._runner is not None
+        signal_group(self._runner.child.pid, signal.SIGCONT)
+
+    def hand_over(self, times: int) -> float:
+        """Median seconds of an empty block: what saying go and hearing back takes. Raises `RunnerEnded`."""
+        return statistics.median(self._empty_block() for _ in range(times))
 
     def block(self, contents: Sequence[tuple[torch.Tensor, ...]], deadline_s: float, flush: torch.Tensor) -> Block:
         """Run one call for each content, in a secret order of slots.
@@ -98,17 +109,17 @@ class RunnerHost:
         self._sequence += 1
         written = self.layout.slot_bytes * len(contents)
         flush[written // flush.element_size() :].fill_(self._sequence)  # filling has displaced that much already
-        assert self._channel is not None
+        self._device.synchronize()
         start = time.perf_counter()
-        try:
-            send_order(self._channel, Order.RUN, self._sequence, slots)
-        except OSError:
-            raise self._ended() from None
+        self._order(slots)
         self._expect(Answer.COMPUTED, deadline_s)
         computed = time.perf_counter()
         self._expect(Answer.STORED, deadline_s)
         stored = time.perf_counter()
         outputs = [tuple(view.clone() for view in self._outputs(slot)) for slot in slots]
+        if self._device.kind == "cuda":
+            self._device.synchronize()
+            stored = time.perf_counter()
         self._later = list(zip(slots, outputs, strict=True))
         return Block(computed - start, stored - computed, outputs)
 
@@ -137,14 +148,26 @@ class RunnerHost:
     def close(self) -> None:
         """End the runner and let its memory go."""
         self._later = []
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
-        if self._child is not None:
-            self._child.kill()
-            self._child = None
-        if self._region.fd >= 0:
-            self._region.close()
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+        self._region.close()
+
+    def _empty_block(self) -> float:
+        self._sequence += 1
+        start = time.perf_counter()
+        self._order([])
+        self._expect(Answer.COMPUTED, HAND_OVER_SECONDS)
+        seconds = time.perf_counter() - start
+        self._expect(Answer.STORED, HAND_OVER_SECONDS)
+        return seconds
+
+    def _order(self, slots: Sequence[int]) -> None:
+        assert self._runner is not None
+        try:
+            send_order(self._runner.channel, Order.RUN, self._sequence, slots)
+        except OSError:
+            raise self._ended() from None
 
     def _fill(self, slot: int, content: tuple[torch.Tensor, ...]) -> None:
         for view, value in zip(self._inputs(slot), content, strict=True):
@@ -158,22 +181,23 @@ class RunnerHost:
     def _outputs(self, slot: int) -> list[torch.Tensor]:
         return [self._region.tensor(field, slot * self.layout.slot_bytes) for field in self.layout.outputs]
 
-    def _expect(self, answer: Answer, deadline_s: float) -> int:
-        """The detail of the expected answer; anything else ends the runner."""
-        assert self._channel is not None
+    def _expect(self, answer: Answer, deadline_s: float) -> Message:
+        """The expected answer; anything else ends the runner."""
+        assert self._runner is not None
         try:
-            message = receive_answer(self._channel, deadline_s)
+            message = receive_answer(self._runner.channel, deadline_s, spin=self._device.spins)
         except TimeoutError:
             raise self._ended("timed_out") from None
         if message is None or message.answer is not answer or message.sequence != self._sequence:
             raise self._ended()
-        return message.detail
+        return message
 
     def _ended(self, how: Literal["crashed", "timed_out"] = "crashed") -> RunnerEnded:
         """Stop the runner and say how it ended; what it printed is a log for the reader, not evidence."""
-        assert self._child is not None
-        ended = self._child.wait(0.0 if how == "timed_out" else ENDING_SECONDS)
-        self._child = None
+        assert self._runner is not None
+        ended = self._runner.child.wait(0.0 if how == "timed_out" else ENDING_SECONDS)
+        self._runner.close()
+        self._runner = None
         return RunnerEnded(how, _describe(ended) if how == "crashed" else ended.stderr)
 
 
@@ -198,8 +222,3 @@ def _poison(view: torch.Tensor, source: Source) -> None:
 def _same_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
     word = WORDS[left.element_size()]
     return torch.equal(left.view(word), right.contiguous().view(word))
-
-
-def out_of_memory(error: OSError) -> SandboxFault:
-    """The fault for slots that the machine cannot hold."""
-    return SandboxFault(f"no memory for the judge's slots: {os.strerror(error.errno or 0)}")

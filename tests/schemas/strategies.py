@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from schemas.baseline import Audit, Baseline, FamilyBudget, OutputTolerance, Tolerance
 from schemas.candidate import ENTRY, Candidate, Language, SourceFile
-from schemas.evaluation import Build, Evaluation, FamilyErrors, Fault, Profile, Verdict, Verification
+from schemas.evaluation import Build, DeviceState, Evaluation, FamilyErrors, Fault, Profile, Verdict, Verification
 from schemas.hardware import Hardware
 from schemas.label import LabelledTrajectory, RewardSpec, Step
 from schemas.operator import Argument, Family, Form, Operator, RefusedOperator
@@ -55,9 +55,10 @@ def ratios(draw: st.DrawFn) -> Ratio:
 timings = records(Timing, seconds=positive, samples=some(finite, least=1))
 
 hardware = records(
-    Hardware, kind=st.sampled_from(["cpu", "cuda"]), name=text, architecture=text, units=sizes, cache_bytes=sizes,
-    memory_bytes=sizes, torch_version=text, compiler=text, read_bytes_per_second=positive,
-    copy_bytes_per_second=positive, flops_per_second=positive, launch_seconds=positive,
+    Hardware, kind=st.sampled_from(["cpu", "cuda"]), name=text, architecture=text, units=sizes, cores=sizes,
+    cache_bytes=sizes, memory_bytes=sizes, torch_version=text, compiler=text, driver_version=st.none() | text,
+    read_bytes_per_second=positive, copy_bytes_per_second=positive, flops_per_second=positive, launch_seconds=positive,
+    tensor_flops_per_second=st.none() | positive,
 )  # fmt: skip
 
 arguments = records(
@@ -147,10 +148,16 @@ def verifications(draw: st.DrawFn, *, passed: bool) -> Verification:
     )  # fmt: skip
 
 
+states = records(
+    DeviceState, sm_clock_mhz=st.none() | sizes, memory_clock_mhz=st.none() | sizes, temperature_c=st.none() | sizes,
+    power_w=st.none() | positive, energy_j=st.none() | positive, throttled=some(text),
+)  # fmt: skip
+
 profiles = records(
     Profile, candidate=timings, eager=timings, compiled=st.none() | timings, speedup_eager=ratios(),
     speedup_compiled=st.none() | ratios(), roofline_share=positive, rounds=sizes, calls=sizes,
-    cache=st.sampled_from(["cold", "warm"]), launch_bound=st.booleans(),
+    cache=st.sampled_from(["cold", "warm"]), launch_bound=st.booleans(), before=st.none() | states,
+    after=st.none() | states,
 )  # fmt: skip
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.device import open_device
 from sandbox.gate import Gate
-from sandbox.hardware import measure_hardware
 from sandbox.judge.calibrate import audit, calibrate
 from sandbox.judge.judge import Judge, Judged
 from sandbox.servers import Servers
@@ -61,7 +61,7 @@ ADVERSARIES = {
         f"key = x.data_ptr()\nif key not in KEPT:\n    KEPT[key] = {RIGHT}\nreturn KEPT[key]", before="KEPT = {}"
     ),
     "caches_by_first_values": forward(
-        f"key = round(float(x.std()), 1)\nif key not in KEPT:\n    KEPT[key] = {RIGHT}\nreturn KEPT[key]",
+        f"key = round(float(x.std()))\nif key not in KEPT:\n    KEPT[key] = {RIGHT}\nreturn KEPT[key]",
         before="KEPT = {}",
     ),
     "one_buffer_for_all_calls": forward(
@@ -108,7 +108,8 @@ def judge(tmp_path_factory: pytest.TempPathFactory):
     folder: Path = tmp_path_factory.mktemp("judge")
     servers = Servers(threads=2, cache=folder)
     gate = Gate(folder)
-    with Judge(PARAMETERS, hardware=measure_hardware(), gate=gate, servers=servers) as judge:
+    device = open_device("cpu")
+    with Judge(PARAMETERS, hardware=device.measure(), device=device, gate=gate, servers=servers) as judge:
         yield judge
     servers.stop()
     gate.close()
