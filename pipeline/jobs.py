@@ -49,7 +49,7 @@ class Station:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self.servers = Servers(threads=site.hardware.cores, cache=site.cache)
+        self.servers = Servers(threads=site.hardware.cores, cache=site.cache, kind=site.hardware.kind)
 
     @cached_property
     def gate(self) -> Gate:

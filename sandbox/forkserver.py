@@ -219,9 +219,14 @@ class ForkServer:
         return int(HEADER.unpack(answer)[0])
 
 
+PASSED = ("CUDA_VISIBLE_DEVICES", "CUDA_HOME", "LD_LIBRARY_PATH")
+"""Variables of the caller's that say where the GPU and its libraries are."""
+
+
 def clean_environment(threads: int, home: Path) -> dict[str, str]:
-    """The whole environment of confined processes: nothing of the caller's but where programs stand."""
+    """The whole environment of confined processes: nothing of the caller's but where programs and devices are."""
     return {
+        **{name: os.environ[name] for name in PASSED if name in os.environ},
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": str(home),
         "TMPDIR": str(home),

@@ -9,24 +9,31 @@ import fcntl
 from functools import cached_property
 from pathlib import Path
 
+from sandbox.device import Kind
 from sandbox.forkserver import ForkServer
 
-UNTRUSTED = ("torch", "torch.utils.cpp_extension")
-TRUSTED = ("torch", "sandbox.warm")
+UNTRUSTED: dict[Kind, tuple[str, ...]] = {
+    "cpu": ("torch", "torch.utils.cpp_extension"),
+    "cuda": ("torch", "torch.utils.cpp_extension", "sandbox.warm.kernels_cuda"),
+}
+TRUSTED: dict[Kind, tuple[str, ...]] = {
+    "cpu": ("torch", "sandbox.warm.compiled_cpu"),
+    "cuda": ("torch", "sandbox.warm.compiled_cuda"),
+}
 
 
 class Servers:
-    """Fork servers that give their children `threads` compute threads."""
+    """Fork servers whose children use a kind of device and `threads` compute threads."""
 
-    def __init__(self, *, threads: int, cache: Path) -> None:
+    def __init__(self, *, threads: int, cache: Path, kind: Kind = "cpu") -> None:
         """`cache` is a folder that lasts: what `torch.compile` builds is kept there."""
-        self._threads, self._inductor = threads, cache / "inductor"
+        self._threads, self._inductor, self._kind = threads, cache / "inductor", kind
         self._started: list[ForkServer] = []
 
     @cached_property
     def untrusted(self) -> ForkServer:
         """Forks candidates: their builds' recordings and their runners."""
-        return self._start(ForkServer(UNTRUSTED, threads=self._threads))
+        return self._start(ForkServer(UNTRUSTED[self._kind], threads=self._threads))
 
     @cached_property
     def trusted(self) -> ForkServer:
@@ -37,7 +44,7 @@ class Servers:
         with (self._inductor / "warm.lock").open("w") as lock:
             # Warming up fills the cache: side by side, servers would all compile the same headers.
             fcntl.flock(lock, fcntl.LOCK_EX)
-            return self._start(ForkServer(TRUSTED, threads=self._threads, environment=places))
+            return self._start(ForkServer(TRUSTED[self._kind], threads=self._threads, environment=places))
 
     def stop(self) -> None:
         """Stop what was started."""

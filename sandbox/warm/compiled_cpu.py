@@ -1,4 +1,4 @@
-"""Imported by the baselines' fork server: does once what every compiled baseline would otherwise repeat.
+"""For the baselines' server on a CPU: does once what every compiled baseline would otherwise repeat.
 
 Compiling something tiny probes the vector instruction set, builds the precompiled header and fills dynamo's own
 tables; together about a second of every later start.
