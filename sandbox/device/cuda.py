@@ -50,7 +50,7 @@ class Cuda(Device):
 
         attribute = driver.CUdevice_attribute
         return Identity(
-            name=checked(driver.cuDeviceGetName(128, self._number)).decode().rstrip("\0").strip(),
+            name=checked(driver.cuDeviceGetName(128, self._number)).split(b"\0")[0].decode().strip(),
             architecture=f"sm_{self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)}"
             f"{self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)}",
             units=self._attribute(attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
