@@ -9,6 +9,9 @@ with contextlib.suppress(ImportError):
     import cuda.bindings.driver
     import cuda.bindings.runtime  # noqa: F401
 
+with contextlib.suppress(Exception):
+    import cupy  # noqa: F401
+
 with contextlib.suppress(Exception):  # whatever Triton lacks, a candidate that needs it will say
     from triton.backends.nvidia.driver import CudaUtils
 
