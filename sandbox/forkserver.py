@@ -236,8 +236,6 @@ def clean_environment(threads: int, home: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "GLIBC_TUNABLES": KEEP_MEMORY,
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        # Torch's modules ask on import whether there is a GPU. Asked of the driver, no child could use it any more.
-        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
     }
 
 

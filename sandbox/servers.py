@@ -14,7 +14,7 @@ from sandbox.forkserver import ForkServer
 
 UNTRUSTED: dict[Kind, tuple[str, ...]] = {
     "cpu": ("torch", "torch.utils.cpp_extension"),
-    "cuda": ("torch", "torch.utils.cpp_extension", "sandbox.warm.kernels_cuda"),
+    "cuda": ("torch", "sandbox.warm.kernels_cuda"),
 }
 TRUSTED: dict[Kind, tuple[str, ...]] = {
     "cpu": ("torch", "sandbox.warm.compiled_cpu"),

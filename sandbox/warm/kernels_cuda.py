@@ -5,6 +5,11 @@ Triton compiles a small C module of its own the first time that its driver is us
 
 import contextlib
 
+from sandbox.warm.asking import nobody_asks
+
+with nobody_asks():
+    import torch.utils.cpp_extension  # noqa: F401
+
 with contextlib.suppress(ImportError):
     import cuda.bindings.driver
     import cuda.bindings.runtime  # noqa: F401
