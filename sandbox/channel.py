@@ -29,6 +29,7 @@ class Order(enum.IntEnum):
 
     RUN = 1
     END = 2
+    STORE = 3
 
 
 class Answer(enum.IntEnum):

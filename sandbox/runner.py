@@ -37,7 +37,8 @@ def main(payload: dict[str, Any], fds: list[int]) -> None:
     torch.set_num_threads(payload["threads"])
     try:
         device = open_device(payload["device"])
-        torch.zeros(1, device=device.torch)
+        device.touch()
+        device.synchronize()
         send_answer(channel, Answer.OPEN)
         words, (weights, *shared), _, _ = socket.recv_fds(channel, MAX_PAYLOAD, MAX_FDS)
         payload = json.loads(words)
@@ -67,8 +68,12 @@ def _serve(
         if order is not Order.RUN:
             return
         results = [model(*inputs[slot]) for slot in slots]
+        if not slots:
+            device.touch()
         device.synchronize()
         send_answer(channel, Answer.COMPUTED, sequence=sequence)
+        if receive_order(channel, spin=device.spins)[0] is not Order.STORE:
+            return
         for slot, result in zip(slots, results, strict=True):
             _store(result, outputs[slot])
         device.synchronize()

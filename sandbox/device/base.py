@@ -52,6 +52,10 @@ class Device(ABC):
         """Identity and measured peak rates (bytes/s, FLOP/s). Takes seconds, and the device to itself."""
 
     @abstractmethod
+    def touch(self) -> None:
+        """Ask for the smallest piece of work there is; nothing where operators return when they are done."""
+
+    @abstractmethod
     def synchronize(self) -> None:
         """Wait until everything that this process asked for is done."""
 

@@ -73,6 +73,9 @@ class Cpu(Device):
             launch_seconds=best(lambda: [small.neg() for _ in range(100)]) / 100,
         )
 
+    def touch(self) -> None:
+        """See `Device`."""
+
     def synchronize(self) -> None:
         """See `Device`: operators return when they are done."""
 

@@ -22,7 +22,7 @@ from schemas.hardware import Hardware
 
 REPEATS = 20
 SLOT_SHARE = 1 / 32
-"""Share of the free memory for the slots of one runner, of which a task has up to five open."""
+"""Share of the memory for the slots of one runner, of which a task has up to five open."""
 SIDE = 8192
 """Side of the square matrices whose product measures the peak rate of arithmetic."""
 DRIVER_TOO_OLD = ("cudaErrorInsufficientDriver", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH")
@@ -33,7 +33,7 @@ class Cuda(Device):
 
     kind: Literal["cuda"] = "cuda"
     spins = True
-    most_slots = 48
+    most_slots = 64
 
     def __init__(self) -> None:
         """Raises `SandboxFault` without a driver, a device or the `cuda` extra."""
@@ -85,6 +85,10 @@ class Cuda(Device):
             launch_seconds=best(lambda: [small.neg() for _ in range(100)]) / 100,
         )
 
+    def touch(self) -> None:
+        """See `Device`."""
+        self._speck.add_(1)
+
     def synchronize(self) -> None:
         """See `Device`."""
         torch.cuda.synchronize()
@@ -95,7 +99,7 @@ class Cuda(Device):
 
     def slot_budget(self) -> int:
         """See `Device`."""
-        return int(SLOT_SHARE * torch.cuda.mem_get_info()[0])
+        return int(SLOT_SHARE * torch.cuda.mem_get_info()[1])
 
     def judge_slots(self, nbytes: int) -> Region:
         """See `Device`."""
@@ -109,6 +113,10 @@ class Cuda(Device):
         from cuda.bindings import driver
 
         return int(checked(driver.cuDeviceGetAttribute(attribute, self._number)))
+
+    @cached_property
+    def _speck(self) -> torch.Tensor:
+        return torch.zeros(1, device=self.torch)
 
     @cached_property
     def _nvml(self) -> Nvml | None:

@@ -46,6 +46,7 @@ def profile(bench: Bench, host: RunnerHost, baseline: Baseline, checker: Checker
     run_rounds(race, [(side.name, "candidate") for side in sides[1:]], bench.parameters)
     if not race.all_good():
         return None
+    race.check_finished()
     return _profile(race, baseline)
 
 

@@ -11,13 +11,15 @@ from sandbox.judge.bench import Bench, Content
 from sandbox.judge.contents import TIMED_FAMILIES
 from sandbox.judge.runner_host import Block, RunnerHost
 from sandbox.judge.timing import Sample, Trace, calls_for, paired_ratio, palindrome, quiet
-from sandbox.judge.verify import Checker, look_again
+from sandbox.judge.verify import Checker, Suspicion, look_again
 from schemas.timing import Ratio
 
 HAND_OVERS = 9
 """Empty blocks whose median says what the hand-over takes."""
 MIN_SHARE = 0.1
 """Of a block's seconds at least this counts, however long the hand-over was measured to be."""
+LATE, LATE_SECONDS = 2.0, 100e-6
+"""Busy longer than this many times a trusted side's and this many seconds is not noise in the median block."""
 
 
 class Ran(NamedTuple):
@@ -90,9 +92,21 @@ class Race:
         """Whether every checked call so far was right."""
         return all(s.checker.calls_good == s.checker.calls for s in self.sides.values() if s.checker is not None)
 
+    def check_finished(self) -> None:
+        """Raise `Suspicion` where untrusted sides keep the device busy after saying that they had computed."""
+        usual = self.sides["eager"].trace.probe_seconds()
+        for side in self.sides.values():
+            late = side.trace.probe_seconds()
+            if side.checker is not None and late > LATE * usual + LATE_SECONDS:
+                raise Suspicion(
+                    "unfinished_work",
+                    f"the device was busy for {late * 1e6:.0f} us after a block was said to be computed, "
+                    f"{usual * 1e6:.0f} us after eager's",
+                )
+
     def seconds(self, name: str) -> list[float]:
         """Seconds per call of a side, block by block; storing counts beyond what it takes the eager side."""
-        return self.sides[name].trace.seconds(self.sides["eager"].trace.store_seconds())
+        return self.sides[name].trace.seconds(self.sides["eager"].trace)
 
     def ratio(self, numerator: str, denominator: str) -> Ratio:
         """Paired ratio of two sides' times."""
@@ -112,7 +126,8 @@ class Race:
         if side.checker is not None:
             side.unseen.append(Ran(contents, block))
         compute = max(block.compute_seconds - self._hand_over, MIN_SHARE * block.compute_seconds)
-        return Sample(compute / len(contents), block.store_seconds / len(contents))
+        calls = len(contents)
+        return Sample(compute / calls, block.store_seconds / calls, block.probe_seconds, calls)
 
     def _trusted(self) -> list[Side]:
         return [side for side in self.sides.values() if side.checker is None]

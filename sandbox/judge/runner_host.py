@@ -43,9 +43,12 @@ class Block(NamedTuple):
 
     compute_seconds: float
     """From "go" to "computed", all calls together."""
+    probe_seconds: float
+    """What the judge's own smallest piece of work took right after "computed": a device that is still busy with what
+    was said to be done answers late."""
     store_seconds: float
-    """From "computed" to "stored"; on a GPU to when the judge holds copies, since "stored" may be a lie there and
-    the copies wait for whatever is still running."""
+    """From the order to store to "stored"; on a GPU to when the judge holds copies, since "stored" may be a lie there
+    and the copies wait for whatever is still running."""
     outputs: list[tuple[torch.Tensor, ...]]
 
 
@@ -111,9 +114,13 @@ class RunnerHost:
         flush[written // flush.element_size() :].fill_(self._sequence)  # filling has displaced that much already
         self._device.synchronize()
         start = time.perf_counter()
-        self._order(slots)
+        self._order(Order.RUN, slots)
         self._expect(Answer.COMPUTED, deadline_s)
         computed = time.perf_counter()
+        self._device.touch()
+        self._device.synchronize()
+        probed = time.perf_counter()
+        self._order(Order.STORE)
         self._expect(Answer.STORED, deadline_s)
         stored = time.perf_counter()
         outputs = [tuple(view.clone() for view in self._outputs(slot)) for slot in slots]
@@ -121,7 +128,7 @@ class RunnerHost:
             self._device.synchronize()
             stored = time.perf_counter()
         self._later = list(zip(slots, outputs, strict=True))
-        return Block(computed - start, stored - computed, outputs)
+        return Block(computed - start, probed - computed, stored - probed, outputs)
 
     def inputs_intact(self, contents: Sequence[tuple[torch.Tensor, ...]]) -> bool:
         """Whether the last block left its inputs as they were, at two calls of secret choice."""
@@ -155,17 +162,20 @@ class RunnerHost:
 
     def _empty_block(self) -> float:
         self._sequence += 1
+        self._device.touch()  # as in a block, the device was the judge's last
+        self._device.synchronize()
         start = time.perf_counter()
-        self._order([])
+        self._order(Order.RUN)
         self._expect(Answer.COMPUTED, HAND_OVER_SECONDS)
         seconds = time.perf_counter() - start
+        self._order(Order.STORE)
         self._expect(Answer.STORED, HAND_OVER_SECONDS)
         return seconds
 
-    def _order(self, slots: Sequence[int]) -> None:
+    def _order(self, order: Order, slots: Sequence[int] = ()) -> None:
         assert self._runner is not None
         try:
-            send_order(self._runner.channel, Order.RUN, self._sequence, slots)
+            send_order(self._runner.channel, order, self._sequence, slots)
         except OSError:
             raise self._ended() from None
 

@@ -26,10 +26,12 @@ MIN_KEPT = 4
 
 
 class Sample(NamedTuple):
-    """Seconds per call in one block: computing, and storing the results."""
+    """One block: seconds per call of computing and of storing the results, and seconds until the device was free."""
 
     compute: float
     store: float
+    probe: float
+    calls: int
 
 
 class Trace:
@@ -38,13 +40,21 @@ class Trace:
     def __init__(self) -> None:
         self.samples: list[Sample] = []
 
-    def seconds(self, store_allowance: float) -> list[float]:
-        """Seconds per call: computing, and what storing took beyond the allowance, so that no work hides there."""
-        return [sample.compute + max(0.0, sample.store - store_allowance) for sample in self.samples]
+    def seconds(self, allowed: Trace) -> list[float]:
+        """Seconds per call: computing, and what came after it beyond a trusted side's, so that no work hides there."""
+        store, probe = allowed.store_seconds(), allowed.probe_seconds()
+        return [
+            sample.compute + max(0.0, sample.store - store) + max(0.0, sample.probe - probe) / sample.calls
+            for sample in self.samples
+        ]
 
     def store_seconds(self) -> float:
         """Median seconds of storing one call's results."""
         return statistics.median(sample.store for sample in self.samples)
+
+    def probe_seconds(self) -> float:
+        """Median seconds until the device was free after a block."""
+        return statistics.median(sample.probe for sample in self.samples)
 
 
 def calls_for(seconds: float, block_seconds: float, most: int) -> int:

@@ -9,6 +9,6 @@ with nobody_asks():
     import torch._dynamo
     import torch._inductor.codegen.triton
     import torch._inductor.compile_fx
-    import torch._inductor.graph  # noqa: F401
+    import torch._inductor.graph
 
 torch.set_num_threads(1)  # a server with a thread pool could not fork working children
