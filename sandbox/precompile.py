@@ -44,6 +44,6 @@ def main(payload: dict[str, Any], _fds: list[int]) -> None:
     with torch.no_grad():
         model = load_reference(payload, device)
         inputs = (
-            torch.zeros(shape, dtype=getattr(torch, dtype), device=device.torch) for shape, dtype in payload["inputs"]
+            torch.zeros(shape, dtype=getattr(torch, dtype), device=device.place) for shape, dtype in payload["inputs"]
         )
         model(*inputs)

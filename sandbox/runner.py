@@ -102,14 +102,14 @@ def _store(result: object, targets: list[torch.Tensor]) -> None:
 
 def _load(payload: dict[str, Any], device: Device) -> torch.nn.Module:
     model = _load_candidate(payload) if payload["role"] == "candidate" else load_reference(payload, device)
-    return model.to(device.torch)
+    return model.to(device.place)
 
 
 def load_reference(payload: dict[str, Any], device: Device) -> torch.nn.Module:
     """A task's own model on the device, as eager or compiled as the payload's role says."""
     from sandbox.reference import load_task_source  # a candidate's process never holds this
 
-    model = load_task_source(payload["source"]).construct(CONSTRUCTION_SEED).to(device.torch)
+    model = load_task_source(payload["source"]).construct(CONSTRUCTION_SEED).to(device.place)
     return torch.compile(model, fullgraph=True) if payload["role"] == "compiled" else model  # type: ignore[return-value]
 
 

@@ -40,7 +40,7 @@ class Device(ABC):
 
     @property
     @abstractmethod
-    def torch(self) -> torch.device:
+    def place(self) -> torch.device:
         """Where tensors live."""
 
     @abstractmethod

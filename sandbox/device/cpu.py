@@ -31,7 +31,7 @@ class Cpu(Device):
     most_slots = 8
 
     @property
-    def torch(self) -> torch.device:
+    def place(self) -> torch.device:
         """See `Device`."""
         return torch.device("cpu")
 

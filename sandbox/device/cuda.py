@@ -40,7 +40,7 @@ class Cuda(Device):
         self._number = _device()
 
     @property
-    def torch(self) -> torch.device:
+    def place(self) -> torch.device:
         """See `Device`."""
         return torch.device("cuda", 0)
 
@@ -65,7 +65,7 @@ class Cuda(Device):
     def measure(self) -> Hardware:
         """See `Device`."""
         who = self.identity()
-        place = self.torch
+        place = self.place
         elements = max(8 * who.cache_bytes, 256 << 20) // 4
         source, target = torch.ones(elements, device=place), torch.empty(elements, device=place)
         left, right = torch.rand(SIDE, SIDE, device=place), torch.rand(SIDE, SIDE, device=place)
@@ -116,7 +116,7 @@ class Cuda(Device):
 
     @cached_property
     def _speck(self) -> torch.Tensor:
-        return torch.zeros(1, device=self.torch)
+        return torch.zeros(1, device=self.place)
 
     @cached_property
     def _nvml(self) -> Nvml | None:

@@ -45,6 +45,8 @@ class Content(NamedTuple):
     """The eager reference's own errors on these inputs, output by output."""
     slack: float = 1.0
     """By how much the tolerance is widened: where the truth is only eager's own output, that has its error too."""
+    exactly: Callable[[], Content] | None = None
+    """The same with float64 truths, to settle doubts; null where the truths are."""
 
 
 class Bench:
@@ -67,12 +69,12 @@ class Bench:
         self.task = task
         self.parameters = parameters
         self.device = device
-        self.source = source or Source(device=device.torch)
+        self.source = source or Source(device=device.place)
         self._servers, self._threads = servers, hardware.cores
         self._reference = load_task_source(task.source)
         with torch.no_grad():
-            self._plain = self._reference.construct(CONSTRUCTION_SEED).to(device.torch)
-            self._exact = self._reference.construct(CONSTRUCTION_SEED).to(device.torch).double()
+            self._plain = self._reference.construct(CONSTRUCTION_SEED).to(device.place)
+            self._exact = self._reference.construct(CONSTRUCTION_SEED).to(device.place).double()
             self.seeded = {name: value.clone() for name, value in self._plain.state_dict().items()}
             self.redrawn = self.source.redraw(self.seeded)
         self.weights = Weights.of(self.seeded)
@@ -82,7 +84,7 @@ class Bench:
         per_slot = slot_layout(task.inputs, task.outputs, 1).slot_bytes
         self.slots = max(1, min(device.most_slots, MAX_CALLS, device.slot_budget() // per_slot))
         flushed = max(MIN_FLUSH, 2 * hardware.cache_bytes) // 4
-        self.flush = torch.zeros(flushed, dtype=torch.int32, device=device.torch)
+        self.flush = torch.zeros(flushed, dtype=torch.int32, device=device.place)
         truth_bytes = 3 * task.output_bytes  # head, rest and inverse scale of every element
         budget = POOL_SHARE * hardware.memory_bytes
         self._capacity = max(1, int(budget / (task.input_bytes + truth_bytes)))
@@ -124,7 +126,9 @@ class Bench:
         return kept + [draw() for _ in range(count - len(kept))]
 
     def _draw(self, family: str, mode: Parameters) -> Content:
-        inputs = tuple(self.source.draw(spec, family) for spec in self.task.inputs)
+        return self._with_truth(family, tuple(self.source.draw(spec, family) for spec in self.task.inputs), mode)
+
+    def _with_truth(self, family: str, inputs: tuple[torch.Tensor, ...], mode: Parameters) -> Content:
         truths = self.truth(inputs, mode=mode)
         outputs = self.eager(inputs, state=self._state(mode))
         return Content(family, inputs, truths, tuple(t.errors(out) for t, out in zip(truths, outputs, strict=True)))
@@ -132,7 +136,10 @@ class Bench:
     def _draw_timed(self, family: str, mode: Parameters) -> Content:
         inputs = tuple(self.source.draw(spec, family) for spec in self.task.inputs)
         truths = tuple(Truth(out, out.dtype) for out in self.eager(inputs, state=self._state(mode)))
-        return Content(family, inputs, truths, tuple(Errors(0.0, 0.0, 0.0) for _ in truths), TIMED_SLACK)
+        nothing = tuple(Errors(0.0, 0.0, 0.0) for _ in truths)
+        return Content(
+            family, inputs, truths, nothing, TIMED_SLACK, exactly=lambda: self._with_truth(family, inputs, mode)
+        )
 
     def truth(self, inputs: Sequence[torch.Tensor], *, mode: Parameters = Parameters.STATE_DICT) -> tuple[Truth, ...]:
         """The truths of all outputs for these inputs."""

@@ -183,7 +183,7 @@ class Judge:
     def _probe(self) -> None:
         """See that the device outlived a runner's end. Raises `SandboxFault` where it did not."""
         try:
-            alive = bool(torch.ones(2, device=self._device.torch).sum() == 2)
+            alive = bool(torch.ones(2, device=self._device.place).sum() == 2)
         except RuntimeError as error:
             raise SandboxFault(f"{self._hardware.name} does not answer after a crash: {error}") from error
         if not alive:

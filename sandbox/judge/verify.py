@@ -11,7 +11,7 @@ from sandbox.channel import Parameters
 from sandbox.judge.bench import Bench, Content
 from sandbox.judge.runner_host import RunnerHost
 from sandbox.judge.truth import NOWHERE, Errors, Place
-from schemas.baseline import Tolerance
+from schemas.baseline import FamilyBudget, Tolerance
 from schemas.evaluation import FamilyErrors, Verification
 
 Precision = Literal["fp64", "fp32", "tf32", "half", "exact", "none"]
@@ -41,6 +41,15 @@ class Finding(NamedTuple):
     shape: tuple[int, ...]
 
 
+class Comparison(NamedTuple):
+    """One output of one call against its truth."""
+
+    errors: Errors
+    share: float
+    """Largest error over its budget: above 1 is wrong."""
+    budget: FamilyBudget
+
+
 class Checker:
     """Holds outputs against truths and budgets, and keeps count of what was good."""
 
@@ -56,21 +65,33 @@ class Checker:
         return list(self._budgets[0])
 
     def check(self, content: Content, outputs: Sequence[torch.Tensor]) -> bool:
-        """Whether one call's outputs are all within budget."""
-        good = True
+        """Whether one call's outputs are all within budget.
+
+        What fails against eager's output is held against float64: some draws are harder than those that the budgets
+        were calibrated on, for eager too.
+        """
+        found = self._compare(content, outputs)
+        if content.exactly is not None and any(result.share > 1 for result in found):
+            content = content.exactly()
+            found = self._compare(content, outputs)
+        for index, (result, output) in enumerate(zip(found, outputs, strict=True)):
+            good = result.share <= 1
+            place = None if good else content.truths[index].worst(output, result.budget)
+            self._note((index, content.family), result.errors, result.share, place, output)
+            self.elements += output.numel()
+            self.elements_good += output.numel() if good else output.numel() - max(place.bad if place else 0, 1)
+        self.calls += 1
+        passed = all(result.share <= 1 for result in found)
+        self.calls_good += passed
+        return passed
+
+    def _compare(self, content: Content, outputs: Sequence[torch.Tensor]) -> list[Comparison]:
+        found = []
         for index, (truth, output) in enumerate(zip(content.truths, outputs, strict=True)):
             budget = content.yardstick[index].widened(self._budgets[index][content.family], self._factor)
             errors = truth.errors(output)
-            share = errors.share_of(budget) / content.slack
-            fits = share <= 1.0
-            place = None if fits else truth.worst(output, budget)
-            self._note((index, content.family), errors, share, place, output)
-            self.elements += output.numel()
-            self.elements_good += output.numel() if fits else output.numel() - max(place.bad if place else 0, 1)
-            good = good and fits
-        self.calls += 1
-        self.calls_good += good
-        return good
+            found.append(Comparison(errors, errors.share_of(budget) / content.slack, budget))
+        return found
 
     def report(self) -> tuple[FamilyErrors, ...]:
         """The worst errors by output and family."""
