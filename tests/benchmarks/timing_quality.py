@@ -169,8 +169,9 @@ def eager_against_eager(here: Station, size: Size, repetitions: int) -> list[dic
     seen = summary(found)
     near = sum(abs(value - 1) <= size.within for value in seen.values)
     samples = [seconds for entry in found for seconds in entry.get("samples", {}).get("eager", [])]
+    typical = statistics.median(samples) if samples else size.seconds
     print(
-        f"eager against eager, {statistics.median(samples or [0.0]) * 1e3:.3f} ms: {near} of {repetitions} ratios within "
+        f"eager against eager, {typical * 1e3:.3f} ms: {near} of {repetitions} ratios within "
         f"1 ± {size.within:g} ({seen.text}); {seen.apart} intervals exclude one, "
         f"{repetitions - len(seen.values)} given up for noise",
         flush=True,
