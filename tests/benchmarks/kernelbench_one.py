@@ -34,8 +34,8 @@ def main(request_path: Path, answer_path: Path) -> None:
 def _judge(request: dict[str, Any]) -> dict[str, Any]:
     """The evaluator's answer with the settings of its batch script: 5 trials, 100 timed runs."""
     import torch
-    from kernelbench import utils
-    from kernelbench.eval import eval_kernel_against_ref
+    from kernelbench import utils  # type: ignore[import-not-found]
+    from kernelbench.eval import eval_kernel_against_ref  # type: ignore[import-not-found]
 
     utils.set_gpu_arch([request["gpu_arch"]])
     result = eval_kernel_against_ref(

@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--peer-cuda", type=int, default=6)
     parser.add_argument("--peer-triton", type=int, default=12)
     parser.add_argument("--ours", type=int, default=64, help="candidates of each batch; 0 for none")
+    parser.add_argument("--open-tasks", type=int, default=2, help="tasks judged side by side, as in a rollout")
     parser.add_argument("--skip-peer", action="store_true")
     parser.add_argument("--seconds", type=float, default=540.0, help="KernelBench gets no new candidate after this")
     options = parser.parse_args()
@@ -52,7 +53,7 @@ async def _compare(options: Namespace) -> None:
     wanted = {sample.task for sample in chosen}
     if options.ours:
         wanted |= {sample.task for language in batches for sample in SAMPLES[language]}
-    async with open_house(options.device, sorted(wanted)) as house:
+    async with open_house(options.device, sorted(wanted), options.open_tasks) as house:
         _introduce(house)
         raw["hardware"] = house.hardware.model_dump(mode="json")
         raw["baselines"] = {name: pair[1].model_dump(mode="json") for name, pair in house.pairs.items()}

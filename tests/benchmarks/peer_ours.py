@@ -22,8 +22,6 @@ from tests.benchmarks.gpu_candidates import Sample, task
 from tests.benchmarks.machine import site
 
 FILTER = FilterParameters(eager_ms=(0.02, 100.0))
-OPEN_TASKS = 2
-"""Tasks that are judged side by side, as many as a rollout has in flight by default."""
 RETRIES = 2
 
 
@@ -78,8 +76,9 @@ class Batch(NamedTuple):
 class House:
     """Workers with the baselines of some tasks. Use `open_house`."""
 
-    def __init__(self, hardware: Hardware, evaluator: Evaluator) -> None:
+    def __init__(self, hardware: Hardware, evaluator: Evaluator, open_tasks: int) -> None:
         self.hardware = hardware
+        self.open_tasks = open_tasks
         self.evaluator = evaluator
         self.pairs: dict[str, tuple[Task, Baseline]] = {}
         self.rejected: dict[str, str] = {}
@@ -90,7 +89,7 @@ class House:
         """Submit candidates together, a few tasks side by side; those of a rejected task are left out."""
         kept = [entry for entry in entries if entry.sample.task in self.pairs]
         names = list(dict.fromkeys(entry.sample.task for entry in kept))
-        gate = asyncio.Semaphore(OPEN_TASKS)
+        gate = asyncio.Semaphore(self.open_tasks)
         start = time.perf_counter()
 
         async def group(name: str) -> list[Ours]:
@@ -110,12 +109,12 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(kind: Kind, names: Iterable[str]) -> AsyncIterator[House]:
+async def open_house(kind: Kind, names: Iterable[str], open_tasks: int) -> AsyncIterator[House]:
     """Start workers in folders of their own and run the filter on the named tasks."""
     with site(kind, JudgeParameters()) as (place, ledger, folder):
         settings = Settings(cache=folder, ledger=folder / "ledger.sqlite", scheduler=None, scratch=folder)
         async with Workers.start(settings, builders=place.hardware.cores) as workers:
-            house = House(place.hardware, Evaluator(place, ledger, workers, RETRIES))
+            house = House(place.hardware, Evaluator(place, ledger, workers, RETRIES), open_tasks)
             tasks = {name: task(name, small=kind == "cpu") for name in names}
             start = time.perf_counter()
 

@@ -84,11 +84,11 @@ def chain_task(size: Size, extra: int = 0) -> Task:
     return task_of("chain", source, Family.POINTWISE)
 
 
-def races(here: Station, bench: Bench, other: RunnerHost, repetitions: int) -> list[dict[str, Any]]:
+def races(here: Station, bench: Bench, eager: RunnerHost, other: RunnerHost, repetitions: int) -> list[dict[str, Any]]:
     """Repeated races of a side against eager: each one's ratio (the side's time over eager's) and samples."""
     found: list[dict[str, Any]] = []
     for _ in range(repetitions):
-        race = Race(bench, here.judge.gate, [Side("eager", bench.baseline("eager")), Side("other", other)])
+        race = Race(bench, here.judge.gate, [Side("eager", eager), Side("other", other)])
         race.warm()
         try:
             run_rounds(race, [("other", "eager")], bench.parameters)
@@ -165,7 +165,7 @@ def summary(found: list[dict[str, Any]]) -> Summary:
 def eager_against_eager(here: Station, size: Size, repetitions: int) -> list[dict[str, Any]]:
     """The noise floor: two runners of the same model."""
     bench = here.judge.bench(chain_task(size))
-    found = races(here, bench, bench.baseline("again"), repetitions)
+    found = races(here, bench, bench.baseline("eager"), bench.baseline("again"), repetitions)
     seen = summary(found)
     near = sum(abs(value - 1) <= size.within for value in seen.values)
     samples = [seconds for entry in found for seconds in entry.get("samples", {}).get("eager", [])]
@@ -181,10 +181,11 @@ def eager_against_eager(here: Station, size: Size, repetitions: int) -> list[dic
 
 def planted(here: Station, size: Size, share: float, repetitions: int) -> dict[str, Any]:
     """A side that is slower by a known share: how often its interval says so."""
-    rows = extra_rows(here.judge.bench(chain_task(size)), size, share)
-    bench = here.judge.bench(chain_task(size))
-    other = here.judge.bench(chain_task(size, rows)).baseline("eager")
-    found = races(here, bench, other, repetitions)
+    plain = here.judge.bench(chain_task(size))
+    rows = extra_rows(plain, size, share)
+    slower = here.judge.bench(chain_task(size, rows))
+    smaller = min(plain, slower, key=lambda bench: bench.slots)  # its blocks fit the other's slots too
+    found = races(here, smaller, plain.baseline("eager"), slower.baseline("eager"), repetitions)
     seen = summary(found)
     print(
         f"planted {share:.0%} at {size.seconds * 1e3:g} ms ({rows} of {size.rows} rows again; {seen.text}): "
