@@ -16,7 +16,8 @@ PR_SET_CHILD_SUBREAPER = 36
 class Limits(NamedTuple):
     """Ceilings of one confined process and what it starts."""
 
-    memory_bytes: int = 8 << 30
+    memory_bytes: int | None = 8 << 30
+    """Address space: mapped libraries and shared slots count. Null where it is not limited."""
     file_bytes: int = 1 << 30
     """Largest file it may write."""
     processes: int = 512
@@ -25,19 +26,18 @@ class Limits(NamedTuple):
     cpu_seconds: int = 600
     output_bytes: int = 1 << 16
     """Kept from each of stdout and stderr."""
-    address_space: bool = True
-    """Whether `memory_bytes` limits all addresses, mapped libraries and shared slots included, or only private data."""
 
     def apply(self) -> None:
         """Lower the calling process's own limits and give up any way to regain privileges."""
         ceilings = {
-            resource.RLIMIT_AS if self.address_space else resource.RLIMIT_DATA: self.memory_bytes,
             resource.RLIMIT_FSIZE: self.file_bytes,
             resource.RLIMIT_NPROC: self.processes,
             resource.RLIMIT_NOFILE: self.open_files,
             resource.RLIMIT_CPU: self.cpu_seconds,
             resource.RLIMIT_CORE: 0,
         }
+        if self.memory_bytes is not None:
+            ceilings[resource.RLIMIT_AS] = self.memory_bytes
         for kind, ceiling in ceilings.items():
             _, hard = resource.getrlimit(kind)
             value = ceiling if hard == resource.RLIM_INFINITY else min(ceiling, hard)
@@ -46,8 +46,12 @@ class Limits(NamedTuple):
 
 
 def limits_on(kind: str, memory_bytes: int) -> Limits:
-    """Limits for a process on a device. CUDA reserves far more addresses than it uses, so there private data count."""
-    return Limits(memory_bytes=memory_bytes, address_space=kind == "cpu")
+    """Limits for a process on a device.
+
+    CUDA reserves addresses for all memory of all devices, and counts what is allocated there as private data of the
+    process: neither limit tells its host memory from that, so none is set.
+    """
+    return Limits(memory_bytes=memory_bytes if kind == "cpu" else None)
 
 
 def prctl(option: int, value: int) -> None:

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Generic, Literal, Self, TypeAlias, TypeVar
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from schemas.record import Record
+
+T = TypeVar("T")
+
+
+def _ordered(window: tuple[float, float]) -> tuple[float, float]:
+    if not 0 < window[0] <= window[1]:
+        raise ValueError("needs 0 < first <= second")
+    return window
+
+
+Window: TypeAlias = Annotated[tuple[float, float], AfterValidator(_ordered)]
+"""Least and most."""
+
+
+class ByDevice(Record, Generic[T]):
+    """A value for each kind of device: what is quick on one is hours on another."""
+
+    cpu: T
+    cuda: T
+
+    def on(self, kind: Literal["cpu", "cuda"]) -> T:
+        """The value for a kind of device."""
+        return self.cpu if kind == "cpu" else self.cuda
 
 
 class MineParameters(Record):
@@ -24,17 +47,15 @@ class SynthesizeParameters(Record):
     tasks: PositiveInt = 28
     operators: tuple[PositiveInt, PositiveInt] = (1, 5)
     """Fewest and most operators in a task."""
-    eager_ms: tuple[float, float] = (1.1, 2.2)
+    eager_ms: ByDevice[Window] = ByDevice(cpu=(1.1, 2.2), cuda=(0.15, 0.6))
     """Work window: expected eager time in milliseconds, drawn log-uniformly."""
-    max_tensor_mb: PositiveInt = 32
+    max_tensor_mb: ByDevice[PositiveInt] = ByDevice(cpu=32, cuda=256)
     """Largest single tensor in MiB."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def _possible(self) -> Self:
         if self.operators[0] > self.operators[1]:
             raise ValueError("operators: the first number must not exceed the second")
-        if not 0 < self.eager_ms[0] <= self.eager_ms[1]:
-            raise ValueError("eager_ms: needs 0 < first <= second")
         return self
 
 
@@ -46,7 +67,7 @@ class JudgeParameters(Record):
     """Checked calls of a verification, spread over the families."""
     rounds: PositiveInt = 6
     """ABBA rounds of a profile."""
-    block_ms: float = Field(default=5.0, gt=0)
+    block_ms: ByDevice[PositiveFloat] = ByDevice(cpu=5.0, cuda=10.0)
     """Shortest block in milliseconds."""
     max_half_width: float = Field(default=0.3, gt=0)
     """An interval whose half is wider than this share says that the machine, not the candidate, was measured."""
@@ -64,7 +85,7 @@ class JudgeParameters(Record):
 class FilterParameters(Record):
     """What a task must withstand to be accepted."""
 
-    eager_ms: tuple[float, float] = (1.0, 100.0)
+    eager_ms: ByDevice[Window] = ByDevice(cpu=(1.0, 100.0), cuda=(0.05, 100.0))
     """Measured eager time must fall inside this window."""
     margin: float = Field(default=10.0, gt=1)
     """Smallest error of a null candidate over the budget."""

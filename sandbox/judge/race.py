@@ -116,7 +116,9 @@ class Race:
         return self._most_calls(side) - self._bench.source.below(2) or 1
 
     def _most_calls(self, side: Side) -> int:
-        wanted = calls_for(side.fastest, self._bench.parameters.block_ms / 1e3, self._bench.slots)
+        wanted = calls_for(
+            side.fastest, self._bench.parameters.block_ms.on(self._bench.device.kind) / 1e3, self._bench.slots
+        )
         return min(self._bench.slots, wanted + 1)
 
     def _block(self, side: Side, contents: list[Content]) -> Sample:

@@ -52,10 +52,11 @@ def examine(judge: Judge, hardware: Hardware, task: Task, parameters: FilterPara
     try:
         bench = _open(judge, task)
         _check_outputs(bench)
-        _glance(bench, parameters)
+        window = parameters.eager_ms.on(hardware.kind)
+        _glance(bench, window)
         tolerance = _with_compiled(bench, _tolerance(bench, parameters))
         nearest = _audit(bench, tolerance, parameters)
-        return _baseline(judge, bench, hardware, tolerance, nearest, parameters)
+        return _baseline(judge, bench, hardware, tolerance, nearest, window)
     except Rejected as rejected:
         return rejected.rejection
 
@@ -88,18 +89,19 @@ def _check_outputs(bench: Bench) -> None:
                 raise Rejected("not_deterministic", f"output {index} differs between two eager runs on equal inputs")
 
 
-def _glance(bench: Bench, parameters: FilterParameters) -> None:
+def _glance(bench: Bench, window: tuple[float, float]) -> None:
     inputs = bench.contents("normal", 1)[0].inputs
     samples = []
     for _ in range(GLANCES):
         start = time.perf_counter()
         bench.eager(inputs)
+        bench.device.synchronize()
         samples.append(time.perf_counter() - start)
-    _window(min(samples), parameters, GLANCE_SLACK)
+    _within(min(samples), window, GLANCE_SLACK)
 
 
-def _window(seconds: float, parameters: FilterParameters, slack: float = 1.0) -> None:
-    low, high = (limit / 1e3 for limit in parameters.eager_ms)
+def _within(seconds: float, window: tuple[float, float], slack: float = 1.0) -> None:
+    low, high = (limit / 1e3 for limit in window)
     if seconds < low / slack:
         raise Rejected("too_fast", f"eager takes {seconds * 1e3:.3g} ms, less than {low * 1e3:g} ms")
     if seconds > high * slack:
@@ -128,7 +130,12 @@ def _audit(bench: Bench, tolerance: Tolerance, parameters: FilterParameters) -> 
 
 
 def _baseline(
-    judge: Judge, bench: Bench, hardware: Hardware, tolerance: Tolerance, nearest: Audit, parameters: FilterParameters
+    judge: Judge,
+    bench: Bench,
+    hardware: Hardware,
+    tolerance: Tolerance,
+    nearest: Audit,
+    window: tuple[float, float],
 ) -> Baseline:
     """Times of eager, eager again and compiled, interleaved."""
     sides = [Side(name, bench.baseline(name)) for name in ("eager", "again", "compiled")]
@@ -136,7 +143,7 @@ def _baseline(
     race.warm()
     run_rounds(race, [("eager", "again")], bench.parameters)
     seconds = race.seconds("eager") + race.seconds("again")
-    _window(statistics.median(seconds), parameters)
+    _within(statistics.median(seconds), window)
     return Baseline(
         task_id=bench.task.task_id,
         hardware=hardware,

@@ -76,12 +76,12 @@ def choose_sizes(rng: random.Random, program: Program, hardware: Hardware, param
 
     Raises `NoFit` where no sizes tried let the program run within the window and the limits of memory.
     """
-    low, high = (limit / 1e3 for limit in parameters.eager_ms)
+    low, high = (limit / 1e3 for limit in parameters.eager_ms.on(hardware.kind))
     target = math.exp(rng.uniform(math.log(low), math.log(high)))
     for _ in range(TRIALS):
         sizes = _draw(rng, program)
         try:
-            sized = _solve(program, sizes, target, hardware, parameters.max_tensor_mb << 20)
+            sized = _solve(program, sizes, target, hardware, parameters.max_tensor_mb.on(hardware.kind) << 20)
         except NoFit:
             continue
         if low <= sized.estimated_seconds <= high * SLACK:

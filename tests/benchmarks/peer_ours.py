@@ -16,12 +16,12 @@ from sandbox.device import Kind
 from schemas.baseline import Baseline
 from schemas.evaluation import Evaluation, Verdict
 from schemas.hardware import Hardware
-from schemas.parameters import FilterParameters, JudgeParameters
+from schemas.parameters import ByDevice, FilterParameters, JudgeParameters
 from schemas.task import RejectedTask, Task
 from tests.benchmarks.gpu_candidates import Sample, task
 from tests.benchmarks.machine import site
 
-FILTER = FilterParameters(eager_ms=(0.02, 100.0))
+FILTER = FilterParameters(eager_ms=ByDevice(cpu=(0.02, 100.0), cuda=(0.02, 100.0)))
 RETRIES = 2
 
 

@@ -41,7 +41,7 @@ def test_an_empty_file_means_the_defaults(tmp_path: Path):
         ("rollout: {turns: many}", r"rollout\.turns is 'many', but .*integer.*; correct the value"),
         ("rollout: {turns: 0}", r"rollout\.turns is 0, but .*greater than 0"),
         ("rollout: {policies: [{name: chatt}]}", r"rollout\.policies\.0\.name is 'chatt', but .*'schedule' or 'fault'"),
-        ("judge: {block_ms: .nan}", r"judge\.block_ms is nan, but"),
+        ("judge: {block_ms: {cpu: .nan, cuda: 1}}", r"judge\.block_ms\.cpu is nan, but"),
         ("label: 7", r"label is 7, but"),
         ("synthesize: {operators: [5, 1]}", r"synthesize is .*, but .*operators: the first number must not exceed"),
         ("- a\n- b\n", r"holds a list: it must be a mapping"),
