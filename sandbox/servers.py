@@ -13,12 +13,12 @@ from sandbox.device import Kind
 from sandbox.forkserver import ForkServer
 
 UNTRUSTED: dict[Kind, tuple[str, ...]] = {
-    "cpu": ("torch", "torch.utils.cpp_extension"),
-    "cuda": ("torch", "sandbox.warm.kernels_cuda"),
+    "cpu": ("torch", "torch.utils.cpp_extension", "sandbox.runner"),
+    "cuda": ("torch", "sandbox.warm.kernels_cuda", "sandbox.runner", "sandbox.device.cuda"),
 }
 TRUSTED: dict[Kind, tuple[str, ...]] = {
-    "cpu": ("torch", "sandbox.warm.compiled_cpu"),
-    "cuda": ("torch", "sandbox.warm.compiled_cuda"),
+    "cpu": ("torch", "sandbox.warm.compiled_cpu", "sandbox.runner"),
+    "cuda": ("torch", "sandbox.warm.compiled_cuda", "sandbox.runner", "sandbox.device.cuda"),
 }
 
 

@@ -69,6 +69,8 @@ class JudgeParameters(Record):
     """ABBA rounds of a profile."""
     block_ms: ByDevice[PositiveFloat] = ByDevice(cpu=5.0, cuda=10.0)
     """Shortest block in milliseconds."""
+    target_half_width: ByDevice[PositiveFloat] = ByDevice(cpu=0.06, cuda=0.01)
+    """Rounds end before their number once the speed-up over eager is known this well."""
     max_half_width: float = Field(default=0.3, gt=0)
     """An interval whose half is wider than this share says that the machine, not the candidate, was measured."""
     confidence: float = Field(default=0.95, gt=0.5, lt=1)

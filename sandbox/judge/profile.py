@@ -18,8 +18,6 @@ from schemas.parameters import JudgeParameters
 from schemas.timing import Ratio
 
 MIN_ROUNDS = 3
-TARGET_HALF_WIDTH = 0.06
-"""Rounds end early once the speed-up over eager is known this well."""
 CLEAR = 1.2
 """A ratio whose interval lies beyond this factor on either side of one needs no sharper figure."""
 EXTRA_ROUNDS = 12
@@ -59,7 +57,7 @@ def run_rounds(race: Race, pairs: Sequence[tuple[str, str]], parameters: JudgePa
     while race.all_good():
         if race.rounds >= MIN_ROUNDS:
             ratios = [race.ratio(*pair) for pair in pairs]
-            if _enough(ratios, race.rounds, parameters):
+            if _enough(ratios, race, parameters):
                 return
             if race.rounds >= parameters.rounds + EXTRA_ROUNDS:
                 (numerator, denominator), ratio = pairs[0], ratios[0]
@@ -70,13 +68,14 @@ def run_rounds(race: Race, pairs: Sequence[tuple[str, str]], parameters: JudgePa
         race.round()
 
 
-def _enough(ratios: Sequence[Ratio], rounds: int, parameters: JudgeParameters) -> bool:
+def _enough(ratios: Sequence[Ratio], race: Race, parameters: JudgeParameters) -> bool:
     """Whether the first ratio is known well, or so far from one that more rounds could not matter.
 
     Before the set number of rounds they must not matter for the other baseline either.
     """
-    first, late = ratios[0], rounds >= parameters.rounds
-    if half_width(first) < (parameters.max_half_width if late else TARGET_HALF_WIDTH) or first.high < 1 / CLEAR:
+    first, late = ratios[0], race.rounds >= parameters.rounds
+    target = parameters.max_half_width if late else parameters.target_half_width.on(race.kind)
+    if half_width(first) < target or first.high < 1 / CLEAR:
         return True
     if late:
         return _clear(first)

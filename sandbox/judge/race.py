@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sandbox.device import Kind
 from sandbox.gate import Gate
 from sandbox.judge.bench import Bench, Content
 from sandbox.judge.contents import TIMED_FAMILIES
@@ -56,6 +57,11 @@ class Race:
         self.rounds = 0
         self._hand_over = 0.0
         """Seconds of an empty block of a trusted side: what saying go and hearing back adds to every block."""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of device that it runs on."""
+        return self._bench.device.kind
 
     def warm(self) -> None:
         """Blocks before the first sample: first touch of slots, thread pools, the allocator's growth to the most calls.
@@ -116,9 +122,7 @@ class Race:
         return self._most_calls(side) - self._bench.source.below(2) or 1
 
     def _most_calls(self, side: Side) -> int:
-        wanted = calls_for(
-            side.fastest, self._bench.parameters.block_ms.on(self._bench.device.kind) / 1e3, self._bench.slots
-        )
+        wanted = calls_for(side.fastest, self._bench.parameters.block_ms.on(self.kind) / 1e3, self._bench.slots)
         return min(self._bench.slots, wanted + 1)
 
     def _block(self, side: Side, contents: list[Content]) -> Sample:

@@ -10,6 +10,8 @@ from sandbox.device import open_device
 from sandbox.gate import Gate
 from sandbox.judge.calibrate import audit, calibrate
 from sandbox.judge.judge import Judge, Judged
+from sandbox.judge.truth import Truth
+from sandbox.judge.verify import Checker
 from sandbox.servers import Servers
 from schemas.baseline import Audit, Baseline
 from schemas.evaluation import Verdict
@@ -145,6 +147,16 @@ def test_an_honest_candidate_passes(judge: Judge, baseline: Baseline, name: str)
     assert outcome.verification is not None
     assert outcome.verification.passed
     assert outcome.verification.precision == "fp32"
+
+
+def test_a_timed_call_that_eager_gets_wrong_is_settled_against_float64(judge: Judge, baseline: Baseline):
+    bench = judge.bench(task())
+    content = bench.timed_contents("normal", 1)[0]
+    right = bench.eager(content.inputs)
+    eager_is_off = content._replace(truths=tuple(Truth(output * 1.001, output.dtype) for output in right))
+    checker = Checker(baseline.tolerance)
+    assert checker.check(eager_is_off, right)
+    assert not checker.check(eager_is_off, [output * 1.01 for output in right])
 
 
 @pytest.mark.parametrize("name", ADVERSARIES)
