@@ -30,6 +30,7 @@ class Order(enum.IntEnum):
     RUN = 1
     END = 2
     STORE = 3
+    WAKE = 4
 
 
 class Answer(enum.IntEnum):
@@ -40,6 +41,7 @@ class Answer(enum.IntEnum):
     STORED = 3
     FAILED = 4
     OPEN = 5
+    AWAKE = 6
 
 
 class Parameters(enum.IntEnum):

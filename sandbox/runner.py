@@ -69,7 +69,12 @@ def _serve(
     held = _shift(device, outputs, len(outputs) + SHIFTS)  # so many are kept by torch's pool from now on
     while True:
         held = _shift(device, outputs, random.randrange(SHIFTS))  # noqa: F841  (held until the next block)
-        order, sequence, slots = receive_order(channel, spin=device.spins)
+        order, sequence, slots = receive_order(channel)
+        if order is Order.WAKE:
+            device.touch()
+            device.synchronize()
+            send_answer(channel, Answer.AWAKE, sequence=sequence)
+            order, sequence, slots = receive_order(channel, spin=True)
         if order is not Order.RUN:
             return
         results = [model(*inputs[slot]) for slot in slots]

@@ -113,6 +113,7 @@ class RunnerHost:
         written = self.layout.slot_bytes * len(contents)
         flush[written // flush.element_size() :].fill_(self._sequence)  # filling has displaced that much already
         self._device.synchronize()
+        self._wake()
         start = time.perf_counter()
         self._order(Order.RUN, slots)
         self._expect(Answer.COMPUTED, deadline_s)
@@ -164,6 +165,7 @@ class RunnerHost:
         self._sequence += 1
         self._device.touch()  # as in a block, the device was the judge's last
         self._device.synchronize()
+        self._wake()
         start = time.perf_counter()
         self._order(Order.RUN)
         self._expect(Answer.COMPUTED, HAND_OVER_SECONDS)
@@ -171,6 +173,15 @@ class RunnerHost:
         self._order(Order.STORE)
         self._expect(Answer.STORED, HAND_OVER_SECONDS)
         return seconds
+
+    def _wake(self) -> None:
+        """Have a GPU switch to the runner's context, and the runner wait spinning: neither belongs to its kernel.
+
+        Only the side whose turn it is spins; others would slow it, where two cores are threads of one.
+        """
+        if self._device.spins:
+            self._order(Order.WAKE)
+            self._expect(Answer.AWAKE, HAND_OVER_SECONDS)
 
     def _order(self, order: Order, slots: Sequence[int] = ()) -> None:
         assert self._runner is not None
