@@ -65,11 +65,11 @@ class JudgeParameters(Record):
     families: tuple[str, ...] = ("normal", "uniform", "offset", "heavy_tail", "spikes", "constant_rows")
     verify_calls: PositiveInt = 12
     """Checked calls of a verification, spread over the families."""
-    rounds: PositiveInt = 6
+    rounds: ByDevice[PositiveInt] = ByDevice(cpu=6, cuda=8)
     """ABBA rounds of a profile."""
     block_ms: ByDevice[PositiveFloat] = ByDevice(cpu=5.0, cuda=10.0)
     """Shortest block in milliseconds."""
-    target_half_width: ByDevice[PositiveFloat] = ByDevice(cpu=0.06, cuda=0.01)
+    target_half_width: ByDevice[PositiveFloat] = ByDevice(cpu=0.06, cuda=0.005)
     """Rounds end before their number once the speed-up over eager is known this well."""
     max_half_width: float = Field(default=0.3, gt=0)
     """An interval whose half is wider than this share says that the machine, not the candidate, was measured."""

@@ -59,7 +59,7 @@ def run_rounds(race: Race, pairs: Sequence[tuple[str, str]], parameters: JudgePa
             ratios = [race.ratio(*pair) for pair in pairs]
             if _enough(ratios, race, parameters):
                 return
-            if race.rounds >= parameters.rounds + EXTRA_ROUNDS:
+            if race.rounds >= parameters.rounds.on(race.kind) + EXTRA_ROUNDS:
                 (numerator, denominator), ratio = pairs[0], ratios[0]
                 raise NoiseFault(
                     f"the machine is too unsteady: {numerator} over {denominator} is {ratio.value:.2f} "
@@ -73,7 +73,7 @@ def _enough(ratios: Sequence[Ratio], race: Race, parameters: JudgeParameters) ->
 
     Before the set number of rounds they must not matter for the other baseline either.
     """
-    first, late = ratios[0], race.rounds >= parameters.rounds
+    first, late = ratios[0], race.rounds >= parameters.rounds.on(race.kind)
     target = parameters.max_half_width if late else parameters.target_half_width.on(race.kind)
     if half_width(first) < target or first.high < 1 / CLEAR:
         return True

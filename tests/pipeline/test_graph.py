@@ -37,7 +37,7 @@ PARAMETERS = {
     "synthesize": {"tasks": 6, "operators": [1, 3], "eager_ms": both([1.0, 2.0]), "max_tensor_mb": both(8)},
     # What is quick and what is steady is not what these tests are about.
     "filter": {"eager_ms": both([0.05, 1000.0]), "draws": 1},
-    "judge": {"rounds": 3, "block_ms": both(2.0), "max_half_width": 1e9, "verify_calls": 6},
+    "judge": {"rounds": both(3), "block_ms": both(2.0), "max_half_width": 1e9, "verify_calls": 6},
     "rollout": {
         "turns": 3,
         "in_flight": 2,

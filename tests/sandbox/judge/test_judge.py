@@ -20,7 +20,12 @@ from schemas.timing import Ratio, Timing
 from tests.sandbox.judge.samples import HONEST, candidate, forward, task
 
 # Whether the machine is quiet is not what these tests are about.
-PARAMETERS = JudgeParameters(run_deadline_s=3.0, block_ms=ByDevice(cpu=1.0, cuda=1.0), rounds=3, max_half_width=1e9)
+PARAMETERS = JudgeParameters(
+    run_deadline_s=3.0,
+    block_ms=ByDevice(cpu=1.0, cuda=1.0),
+    rounds=ByDevice(cpu=3, cuda=3),
+    max_half_width=1e9,
+)
 RIGHT = "torch.tanh(self.norm(x)) * y"
 
 HONEST_TWINS = {
