@@ -112,6 +112,7 @@ def build(site: Site, candidate: Candidate) -> BuildOutcome:
             limits=Limits(memory_bytes=site.judge.memory_mb << 20),
             deadline_s=site.judge.build_deadline_s,
             gate=station.gate if site.hardware.kind == "cpu" else None,
+            architecture=site.hardware.architecture if site.hardware.kind == "cuda" else None,
         )
     finally:
         shutil.rmtree(workspace, ignore_errors=True)

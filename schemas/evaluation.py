@@ -23,6 +23,21 @@ class Verdict(enum.StrEnum):
     CORRECT = "correct"
 
 
+class KernelUsage(Record):
+    """What one device kernel takes, as the assembler reports it."""
+
+    name: str
+    """As the linker knows it (mangled, for C++)."""
+    registers: PositiveInt
+    """Per thread."""
+    shared_bytes: NonNegativeInt
+    """Static shared memory per block; dynamic memory is asked for at the launch."""
+    stack_bytes: NonNegativeInt
+    spill_store_bytes: NonNegativeInt
+    spill_load_bytes: NonNegativeInt
+    """Local memory per thread that registers did not suffice for."""
+
+
 class Build(Record):
     """What building gave."""
 
@@ -34,6 +49,8 @@ class Build(Record):
     """Why the slim headers would not do; null on the slim route."""
     artefacts: NonNegativeInt
     """Extension modules built."""
+    kernels: tuple[KernelUsage, ...] = ()
+    """Device kernels in them; empty where the compiler reports none."""
     seconds: float = Field(ge=0)
     """Wall time of the build, pauses left out."""
     diagnostics: str

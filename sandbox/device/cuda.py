@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -17,6 +15,7 @@ from sandbox.device.cuda_memory import CudaError, CudaRegion, checked
 from sandbox.device.memory import Region
 from sandbox.device.nvml import Nvml, nvml
 from sandbox.errors import SandboxFault
+from sandbox.extension.nvcc import toolkit
 from schemas.evaluation import DeviceState
 from schemas.hardware import Hardware
 
@@ -166,18 +165,8 @@ def _clock(work: Callable[[], object]) -> float:
     return float(start.elapsed_time(end)) / 1e3
 
 
-def nvcc() -> str:
-    """Path of the CUDA compiler. Raises `SandboxFault` where there is none."""
-    wheels = Path(torch.__file__).parents[1] / "nvidia"
-    places = [shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc", *map(str, wheels.glob("cu*/bin/nvcc"))]
-    found = next((place for place in places if place is not None and Path(place).exists()), None)
-    if found is None:
-        raise SandboxFault("no CUDA compiler: `nvcc` is not on PATH; install the CUDA toolkit, or add its bin folder")
-    return found
-
-
 def _compiler() -> str:
-    text = subprocess.run([nvcc(), "--version"], capture_output=True, text=True, check=False).stdout
+    text = subprocess.run([toolkit().nvcc, "--version"], capture_output=True, text=True, check=False).stdout
     release = next((word for word in text.split() if word.startswith("V")), "V?")
     return f"nvcc {release.removeprefix('V')}"
 

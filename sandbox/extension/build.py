@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import torch
 from pydantic import Field, ValidationError
 
 from sandbox.extension.calls import MAX_CALLS, Call
@@ -17,11 +19,14 @@ from sandbox.forkserver import Ended, ForkServer
 from sandbox.gate import Gate
 from sandbox.limits import Limits
 from schemas.candidate import Language, SourceFile
-from schemas.evaluation import Build
+from schemas.evaluation import Build, KernelUsage
 from schemas.record import Record
 
 RECORDING_BYTES = 8 << 20
 RECORD_SECONDS = 20.0
+IMPORT = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
+IN_PYTHON = (Language.TRITON, Language.CUPY)
+"""Languages whose kernels stand in the Python module itself and are compiled when first launched."""
 
 
 class Artefact(Record):
@@ -43,7 +48,6 @@ class Recording(Record):
     """What the recorder wrote: data from a stranger."""
 
     calls: tuple[Call, ...] = Field(max_length=MAX_CALLS)
-    packages: tuple[str, ...] = Field(max_length=8)
     error: str
 
 
@@ -64,16 +68,18 @@ def build_candidate(
     limits: Limits,
     deadline_s: float,
     gate: Gate | None = None,
+    architecture: str | None = None,
 ) -> BuildOutcome:
     """Build every extension that the candidate's module asks for. `workspace` is an empty folder for its files.
 
+    `architecture` is that of the CUDA device it will run on (`sm_90`); without one, CUDA sources are refused.
     Raises `SandboxFault` where the infrastructure fails; whatever the candidate does wrong is in the report.
     """
     started = time.monotonic()
-    compiler = Compiler(cache, limits, gate)
+    compiler = Compiler(cache, limits, gate, architecture)
     try:
         recording = _record(files, server, workspace, limits, gate)
-        language = _language(recording)
+        language = _language(recording, files)
         built = [_compile(compiler, call, deadline_s) for call in recording.calls]
     except Refused as refused:
         return BuildOutcome(_failure(refused, time.monotonic() - started), ())
@@ -85,6 +91,7 @@ def build_candidate(
         route=route,
         fallback_reason=reasons[0] if reasons else None,
         artefacts=len(built),
+        kernels=tuple(kernel for item in built for kernel in item.kernels),
         seconds=time.monotonic() - started,
         diagnostics="",
     )
@@ -110,7 +117,7 @@ def _record(
     except (ValueError, ValidationError) as error:
         raise Refused(f"the extensions it asks for cannot be built: {str(error).splitlines()[0]}") from error
     if recording.error:
-        raise Refused(own_frames(recording.error), _language(recording))
+        raise Refused(own_frames(recording.error), _language(recording, files))
     return recording
 
 
@@ -119,21 +126,25 @@ class Built(NamedTuple):
 
     artefact: Artefact
     fallback_reason: str | None
+    kernels: tuple[KernelUsage, ...]
 
 
 def _compile(compiler: Compiler, call: Call, deadline_s: float) -> Built:
-    if call.cuda:
-        raise Refused("this machine has no CUDA device: write the kernel in C++", Language.CUDA)
+    language = Language.CUDA if call.cuda else Language.CPP
+    if call.cuda and compiler.architecture is None:
+        raise Refused("this machine has no CUDA device: write the kernel in C++", language)
     compiled = compiler.compile(call, "slim", deadline_s)
     if compiled.path is not None:
-        return Built(_artefact(call, compiled.path), None)
+        return Built(_artefact(call, compiled.path), None, compiled.kernels)
     reason = unknown_to_slim(_messages(compiled))
     if reason is None:
-        raise Refused(_explain(compiled, deadline_s), Language.CPP, "slim")
+        raise Refused(_explain(compiled, deadline_s), language, "slim")
+    if call.cuda and not torch.version.cuda:
+        raise Refused(f"{_explain(compiled, deadline_s)}\n(torch's own headers have no CUDA here)", language, "slim")
     compiled = compiler.compile(call, "full", deadline_s)
     if compiled.path is None:
-        raise Refused(_explain(compiled, deadline_s), Language.CPP, "full")
-    return Built(_artefact(call, compiled.path), reason)
+        raise Refused(_explain(compiled, deadline_s), language, "full")
+    return Built(_artefact(call, compiled.path), reason, compiled.kernels)
 
 
 def _artefact(call: Call, path: Path) -> Artefact:
@@ -151,12 +162,13 @@ def _explain(compiled: Compiled, deadline_s: float) -> str:
     return readable(_messages(compiled)) or f"the compiler ended without a word ({ended.kind if ended else 'unknown'})"
 
 
-def _language(recording: Recording) -> Language:
+def _language(recording: Recording, files: Sequence[SourceFile]) -> Language:
     if any(call.cuda for call in recording.calls):
         return Language.CUDA
     if recording.calls:
         return Language.CPP
-    return next((Language(name) for name in recording.packages if name in set(Language)), Language.PYTHON)
+    imported = {name for file in files for name in IMPORT.findall(file.text)}
+    return next((language for language in IN_PYTHON if language.value in imported), Language.PYTHON)
 
 
 def _failure(refused: Refused, seconds: float) -> Build:

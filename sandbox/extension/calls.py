@@ -45,6 +45,7 @@ class Call(Record):
     functions: tuple[tuple[str, str], ...] = Field(max_length=256)
     """Name and docstring of each function to bind, for `load_inline(functions=...)`."""
     cflags: tuple[str, ...] = Field(max_length=128)
+    cuda_cflags: tuple[str, ...] = Field(max_length=128)
     ldflags: tuple[str, ...] = Field(max_length=128)
 
     @property
@@ -69,6 +70,7 @@ def inline_call(arguments: Mapping[str, Any]) -> Call:
         cuda=_sources(arguments.get("cuda_sources"), "cuda", "cu"),
         functions=tuple((str(name), str(text)) for name, text in functions.items()),
         cflags=_strings(arguments.get("extra_cflags")),
+        cuda_cflags=_strings(arguments.get("extra_cuda_cflags")),
         ldflags=_strings(arguments.get("extra_ldflags")),
     )
 
@@ -92,6 +94,7 @@ def file_call(arguments: Mapping[str, Any], workspace: Path) -> Call:
         cuda=tuple(_file(path, root) for path in paths if path.suffix in CUDA_SUFFIXES),
         functions=(),
         cflags=_strings(arguments.get("extra_cflags")),
+        cuda_cflags=_strings(arguments.get("extra_cuda_cflags")),
         ldflags=_strings(arguments.get("extra_ldflags")),
     )
 

@@ -1,4 +1,4 @@
-"""The C++ compiler, called two ways: against the slim headers, and against torch's own as the fallback.
+"""The C++ and CUDA compilers, called two ways: against the slim headers, and against torch's own as the fallback.
 
 The slim headers' own code and a precompiled form of them are made once for a compiler and a set of flags and kept
 in the cache; a candidate then costs the compiler little more than its kernel.
@@ -15,13 +15,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from pydantic import TypeAdapter
+from torch.utils import cpp_extension
+
 from sandbox.errors import SandboxFault
+from sandbox.extension import nvcc
 from sandbox.extension.calls import Call
 from sandbox.extension.flags import Flags, sift
+from sandbox.extension.nvcc import toolkit
 from sandbox.gate import Gate
 from sandbox.limits import Limits
 from sandbox.process import Completed, run
 from sandbox.version import build_version
+from schemas.evaluation import KernelUsage
 
 HEADERS = Path(__file__).parent / "headers"
 BASE = ("-fPIC", "-fvisibility=hidden", "-fopenmp", "-march=native")
@@ -29,6 +35,8 @@ DEFAULTS = ("-O3", "-std=c++17")
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 FULL_MEMORY = 12 << 30
 PREPARE_SECONDS = 300.0
+KERNELS = "kernels.json"
+USAGES: TypeAdapter[tuple[KernelUsage, ...]] = TypeAdapter(tuple[KernelUsage, ...])
 Route = Literal["slim", "full"]
 
 
@@ -39,13 +47,19 @@ class Compiled(NamedTuple):
     """The shared object in the cache; null where there is none."""
     ended: Completed | None
     """How the compiler ended; null where the cache had the object already."""
+    kernels: tuple[KernelUsage, ...] = ()
+    """What its device kernels take."""
 
 
 class Compiler:
     """Compiles calls into a cache folder. Safe beside other processes that use the same one."""
 
-    def __init__(self, cache: Path, limits: Limits, gate: Gate | None) -> None:
-        """Raises `SandboxFault` where there is no compiler or Python lacks its headers."""
+    def __init__(self, cache: Path, limits: Limits, gate: Gate | None, architecture: str | None = None) -> None:
+        """`architecture` is that of the CUDA device that sources are compiled for, if any are.
+
+        Raises `SandboxFault` where there is no compiler or Python lacks its headers.
+        """
+        self.architecture = architecture
         self._program = shutil.which("g++") or ""
         if not self._program:
             raise SandboxFault("no C++ compiler: `g++` is not on PATH; install it (Debian: apt-get install g++)")
@@ -61,30 +75,65 @@ class Compiler:
     def compile(self, call: Call, route: Route, deadline_s: float) -> Compiled:
         """The call's extension by the given route, from the cache if it was built before."""
         flags = sift(call.cflags, call.ldflags)
-        key = hashlib.sha256(f"{call.key} {route} {build_version()} {self._program}".encode()).hexdigest()[:32]
-        target = self._cache / f"{call.name}-{key}.so"
-        if target.exists():
-            return Compiled(target, None)
+        made_by = f"{self._program} {toolkit().nvcc} {self.architecture}" if call.cuda else self._program
+        key = hashlib.sha256(f"{call.key} {route} {build_version()} {made_by}".encode()).hexdigest()[:32]
+        target = self._cache / f"{call.name}-{key}"
+        library = target / "extension.so"
+        if library.exists():
+            return Compiled(library, None, _read_kernels(target))
         with tempfile.TemporaryDirectory(prefix="quarry-compile-") as folder:
+            made = Path(folder) / "made"
+            made.mkdir()
             sources = write_sources(call, Path(folder))
-            made = Path(folder) / "extension.so"
-            command = self._command(route, call, flags, sources, made)
+            device = self._objects(call, Path(folder), deadline_s, route)
+            if device.ended is not None:
+                return device
+            command = self._command(route, call, flags, [*sources, *(f"{source.name}.o" for source in call.cuda)])
             ended = self._run(command, Path(folder), deadline_s, route)
-            if not made.exists() or (ended.kind, ended.code) != ("exited", 0):
+            if _failed(ended) or not (made / "extension.so").exists():
                 return Compiled(None, ended)
+            (made / KERNELS).write_bytes(USAGES.dump_json(device.kernels))
             _put(made, target)
-        return Compiled(target, ended)
+        return Compiled(library, ended, device.kernels)
 
-    def _command(self, route: Route, call: Call, flags: Flags, sources: Sequence[str], made: Path) -> list[str]:
+    def _objects(self, call: Call, folder: Path, deadline_s: float, route: Route) -> Compiled:
+        """Compile the device sources to objects beside them: the kernels in them, or how the first failure ended."""
+        kernels: tuple[KernelUsage, ...] = ()
+        for source in call.cuda:
+            includes = [f"-I{HEADERS}", f"-I{self._python}"] if route == "slim" else self._torch_includes("cuda")
+            command = nvcc.object_command(
+                source.name,
+                f"{source.name}.o",
+                architecture=self.architecture or "",
+                includes=includes,
+                flags=[f"-DTORCH_EXTENSION_NAME={call.name}", *nvcc.sift(call.cuda_cflags)],
+                inline=call.inline,
+            )
+            ended = self._run(command, folder, deadline_s, route)
+            if _failed(ended):
+                return Compiled(None, ended._replace(stderr=nvcc.without_usage(ended.stderr)))
+            kernels += nvcc.usage(ended.stderr)
+        return Compiled(None, None, kernels)
+
+    def _command(self, route: Route, call: Call, flags: Flags, sources: Sequence[str]) -> list[str]:
         given = [*BASE, *DEFAULTS, f"-DTORCH_EXTENSION_NAME={call.name}", *flags.compile]
-        if call.inline:
+        if call.inline and call.cpp:
             given += ["-include", "torch/extension.h"]  # as torch does, but without moving the candidate's lines
-        out = ["-shared", "-fmax-errors=8", *sources, "-o", made.name, *flags.link]
+        out = ["-shared", "-fmax-errors=8", *sources, "-o", "made/extension.so", *flags.link]
+        if call.cuda:
+            given.append(f"-isystem{toolkit().include}")
+            runtime = toolkit().runtime
+            out += [f"-L{runtime.parent}", *nvcc.libraries(call.ldflags), str(runtime)]
         if route == "slim":
             prepared = self._prepare(flags)
             return [self._program, *given, f"-I{prepared}", f"-I{HEADERS}", f"-I{self._python}", "-w", *out,
                     str(prepared / "runtime.o")]  # fmt: skip
-        return [self._program, *given, "-std=c++20", "-w", *out, *_torch_flags(), f"-I{self._python}"]
+        kind = "cuda" if call.cuda else "cpu"
+        return [self._program, *given, "-std=c++20", "-w", *self._torch_includes(kind), *out, *_torch_libraries(kind)]
+
+    def _torch_includes(self, kind: str) -> list[str]:
+        paths = cpp_extension.include_paths(kind)
+        return [*(f"-isystem{path}" for path in paths), f"-I{self._python}"]
 
     def _prepare(self, flags: Flags) -> Path:
         """A folder with the precompiled header and the runtime's object for these flags, made on first use.
@@ -124,7 +173,7 @@ def write_sources(call: Call, folder: Path) -> list[str]:
 
     The candidate's lines keep their numbers; the bindings that `functions` asks for stand behind the first source.
     """
-    for source in (*call.headers, *call.cpp):
+    for source in (*call.headers, *call.cpp, *call.cuda):
         target = folder / source.name
         target.parent.mkdir(parents=True, exist_ok=True)
         back = _bindings(call) if call.functions and source is call.cpp[0] else ""
@@ -145,12 +194,18 @@ def _quote(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _torch_flags() -> list[str]:
-    from torch.utils import cpp_extension
+def _torch_libraries(kind: str) -> list[str]:
+    folders = cpp_extension.library_paths()
+    names = ["c10", "torch", "torch_cpu", "torch_python", *(("c10_cuda", "torch_cuda") if kind == "cuda" else ())]
+    return [part for f in folders for part in (f"-L{f}", f"-Wl,-rpath,{f}")] + [f"-l{name}" for name in names]
 
-    includes = [f"-isystem{path}" for path in cpp_extension.include_paths()]
-    libraries = [path for folder in cpp_extension.library_paths() for path in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
-    return [*includes, *libraries, "-lc10", "-ltorch", "-ltorch_cpu", "-ltorch_python"]
+
+def _failed(ended: Completed) -> bool:
+    return (ended.kind, ended.code) != ("exited", 0)
+
+
+def _read_kernels(folder: Path) -> tuple[KernelUsage, ...]:
+    return USAGES.validate_json((folder / KERNELS).read_bytes())
 
 
 def _put(made: Path, target: Path) -> None:

@@ -23,6 +23,13 @@ UNKNOWN_TO_SLIM = re.compile(
     r"|.using\w*. .*slim::"
     r")"
     r"|fatal error: (torch|ATen|c10|caffe2|pybind11)/\S+: No such file"
+    # the same from nvcc
+    r"|error: namespace .(slim|torch|at|c10|pybind11)\S*. has no member"
+    r"|error: class .slim::\S+. has no member"
+    r"|error: no operator .\S+. matches these operands"
+    r"|error: identifier .(TORCH|AT|C10|CUDA)_[A-Z_]+. is undefined"
+    r"|error: no (suitable|instance of).* slim::"
+    r"|error: cannot open source file .(torch|ATen|c10|caffe2|pybind11)/"
 )
 
 

@@ -14,7 +14,6 @@ from sandbox.extension.calls import Call
 from sandbox.extension.patch import replace_builders
 
 RECORDING = "recording.json"
-PACKAGES = ("triton", "cupy")
 
 
 class Placeholder(ModuleType):
@@ -47,8 +46,7 @@ def main(payload: dict[str, Any], _fds: list[int]) -> None:
         _import(Path("model_new.py"))
     except BaseException:
         error = traceback.format_exc()
-    used = [name for name in PACKAGES if name in sys.modules]
-    recording = {"calls": [call.model_dump(mode="json") for call in calls], "packages": used, "error": error}
+    recording = {"calls": [call.model_dump(mode="json") for call in calls], "error": error}
     Path(payload["recording"]).write_text(json.dumps(recording))
 
 

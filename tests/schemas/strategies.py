@@ -6,7 +6,17 @@ from hypothesis import strategies as st
 
 from schemas.baseline import Audit, Baseline, FamilyBudget, OutputTolerance, Tolerance
 from schemas.candidate import ENTRY, Candidate, Language, SourceFile
-from schemas.evaluation import Build, DeviceState, Evaluation, FamilyErrors, Fault, Profile, Verdict, Verification
+from schemas.evaluation import (
+    Build,
+    DeviceState,
+    Evaluation,
+    FamilyErrors,
+    Fault,
+    KernelUsage,
+    Profile,
+    Verdict,
+    Verification,
+)
 from schemas.hardware import Hardware
 from schemas.label import LabelledTrajectory, RewardSpec, Step
 from schemas.operator import Argument, Family, Form, Operator, RefusedOperator
@@ -148,6 +158,11 @@ def verifications(draw: st.DrawFn, *, passed: bool) -> Verification:
     )  # fmt: skip
 
 
+kernels = records(
+    KernelUsage, name=text, registers=sizes, shared_bytes=counts, stack_bytes=counts, spill_store_bytes=counts,
+    spill_load_bytes=counts,
+)  # fmt: skip
+
 states = records(
     DeviceState, sm_clock_mhz=st.none() | sizes, memory_clock_mhz=st.none() | sizes, temperature_c=st.none() | sizes,
     power_w=st.none() | positive, energy_j=st.none() | positive, throttled=some(text),
@@ -173,6 +188,7 @@ def evaluations(draw: st.DrawFn) -> Evaluation:
             build=records(
                 Build, ok=st.just(built), language=st.sampled_from(Language),
                 route=st.sampled_from(["slim", "full", "none"]), fallback_reason=st.none() | text, artefacts=counts,
+                kernels=some(kernels),
                 seconds=st.floats(0, 1e9), diagnostics=text,
             ),
             verification=verifications(passed=passed) if built else st.none(),

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "both.h"
+
 namespace slim {
 
 template <typename T>
@@ -18,16 +20,16 @@ struct RestrictPtrTraits {
 template <typename T, size_t N, template <typename U> class Traits = DefaultPtrTraits, typename Index = int64_t>
 class TensorAccessor {
  public:
-  TensorAccessor(T* data, const Index* sizes, const Index* strides) : data_(data), sizes_(sizes), strides_(strides) {}
-  decltype(auto) operator[](Index i) const {
+  SLIM_BOTH TensorAccessor(T* data, const Index* sizes, const Index* strides) : data_(data), sizes_(sizes), strides_(strides) {}
+  SLIM_BOTH decltype(auto) operator[](Index i) const {
     if constexpr (N == 1)
       return static_cast<T&>(data_[strides_[0] * i]);
     else
       return TensorAccessor<T, N - 1, Traits, Index>(data_ + strides_[0] * i, sizes_ + 1, strides_ + 1);
   }
-  Index size(int i) const { return sizes_[i]; }
-  Index stride(int i) const { return strides_[i]; }
-  T* data() const { return data_; }
+  SLIM_BOTH Index size(int i) const { return sizes_[i]; }
+  SLIM_BOTH Index stride(int i) const { return strides_[i]; }
+  SLIM_BOTH T* data() const { return data_; }
 
  private:
   T* data_;
@@ -44,12 +46,12 @@ class PackedTensorAccessor {
       strides_[i] = static_cast<Index>(strides[i]);
     }
   }
-  decltype(auto) operator[](Index i) const {
+  SLIM_BOTH decltype(auto) operator[](Index i) const {
     return TensorAccessor<T, N, Traits, Index>(data_, sizes_, strides_)[i];
   }
-  Index size(int i) const { return sizes_[i]; }
-  Index stride(int i) const { return strides_[i]; }
-  T* data() const { return data_; }
+  SLIM_BOTH Index size(int i) const { return sizes_[i]; }
+  SLIM_BOTH Index stride(int i) const { return strides_[i]; }
+  SLIM_BOTH T* data() const { return data_; }
 
  private:
   T* data_;

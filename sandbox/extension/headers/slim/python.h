@@ -46,5 +46,8 @@ double as_double(PyObject* object);
 // A name of torch's Python module.
 Object torch_attribute(const char* name);
 
+// The stream that torch uses on a CUDA device now, as a number.
+uintptr_t current_stream(int device);
+
 }  // namespace slim
 #endif

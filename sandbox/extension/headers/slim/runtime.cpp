@@ -72,6 +72,10 @@ void set(const Object& dictionary, const char* key, const Object& value) {
 }  // namespace
 
 Object torch_attribute(const char* name) { return Object(PyObject_GetAttrString(torch_module(), name)); }
+uintptr_t current_stream(int device) {
+  static const Object* ask = new Object(torch_attribute("_C").attribute("_cuda_getCurrentRawStream"));
+  return static_cast<uintptr_t>(as_int(call(*ask, nullptr, device).get()));
+}
 
 // --- check.h, dtype.h, array_ref.h ---
 

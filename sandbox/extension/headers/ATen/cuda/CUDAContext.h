@@ -1,0 +1,4 @@
+#ifndef QUARRY_SLIM_ATEN_CUDA_CUDACONTEXT_H
+#define QUARRY_SLIM_ATEN_CUDA_CUDACONTEXT_H
+#include <slim/cuda.h>
+#endif
