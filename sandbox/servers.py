@@ -41,10 +41,13 @@ class Servers:
         self._inductor.mkdir(parents=True, exist_ok=True)
         # Inductor keeps kernels in its cache folder but precompiled headers in the temporary one; both should last.
         places = {"TORCHINDUCTOR_CACHE_DIR": str(self._inductor), "TMPDIR": str(self._inductor)}
+        server = ForkServer(TRUSTED[self._kind], threads=self._threads, environment=places)
+        if self._kind == "cuda":
+            return self._start(server)
         with (self._inductor / "warm.lock").open("w") as lock:
             # Warming up fills the cache: side by side, servers would all compile the same headers.
             fcntl.flock(lock, fcntl.LOCK_EX)
-            return self._start(ForkServer(TRUSTED[self._kind], threads=self._threads, environment=places))
+            return self._start(server)
 
     def stop(self) -> None:
         """Stop what was started."""
