@@ -31,6 +31,9 @@ ALLOWED = re.compile(
 )
 """Flags that change the code for the device at hand. Which device that is, is not the candidate's to say."""
 LIBRARIES = re.compile(r"-lcublas|-lcublasLt|-lcuda|-lcurand|-lcufft|-lcusolver|-lcusparse")
+WHEELS = Path(sysconfig.get_path("purelib")) / "nvidia"
+PLACES = ("/usr/local/cuda/bin/nvcc", *map(str, sorted(WHEELS.glob("cu*/bin/nvcc"))))
+"""Where a compiler may stand that is not on PATH: the usual place, and NVIDIA's wheels."""
 ENTRY = re.compile(r"Function properties for (\S+)|Compiling entry function '(\S+)'")
 STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 USED = re.compile(r"Used (\d+) registers")
@@ -48,9 +51,9 @@ class Toolkit(NamedTuple):
 @cache
 def toolkit() -> Toolkit:
     """The toolkit of `nvcc` on PATH, else of the usual place, else of NVIDIA's wheels. Raises `SandboxFault`."""
-    wheels = Path(sysconfig.get_path("purelib")) / "nvidia"
-    places = [shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc", *map(str, sorted(wheels.glob("cu*/bin/nvcc")))]
-    nvcc = next((place for place in places if place is not None and Path(place).exists()), None)
+    nvcc = next(
+        (place for place in (shutil.which("nvcc"), *PLACES) if place is not None and Path(place).exists()), None
+    )
     if nvcc is None:
         raise SandboxFault(
             "no CUDA compiler: `nvcc` is not on PATH; install the CUDA toolkit, or `pip install nvidia-cuda-nvcc`"
