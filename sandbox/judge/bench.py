@@ -13,6 +13,7 @@ from sandbox.device import Device
 from sandbox.device.memory import HostRegion
 from sandbox.errors import SandboxFault
 from sandbox.judge.contents import FAMILIES, Source
+from sandbox.judge.rounding import Rounding
 from sandbox.judge.runner_host import RunnerEnded, RunnerHost
 from sandbox.judge.standby import Standby
 from sandbox.judge.truth import Errors, Truth
@@ -88,6 +89,7 @@ class Bench:
         truth_bytes = 3 * task.output_bytes  # head, rest and inverse scale of every element
         budget = POOL_SHARE * hardware.memory_bytes
         self._capacity = max(1, int(budget / (task.input_bytes + truth_bytes)))
+        self._rounding: Rounding | None = None
         self._pools: dict[tuple[bool, str], list[Content]] = {}
         self._hosts: dict[str, RunnerHost] = {}
 
@@ -149,9 +151,18 @@ class Bench:
 
     def conditioning(self, content: Content) -> list[Errors]:
         """How far the truths move when every input moves by up to half a unit in its last place."""
-        moved = [self.source.nudge(value) for value in content.inputs]
-        outputs = self.exact(moved)
-        return [truth.errors(out.to(truth.dtype)) for truth, out in zip(content.truths, outputs, strict=True)]
+        return _distances(content, self.exact([self.source.nudge(value) for value in content.inputs]))
+
+    def rounding(self, content: Content) -> list[Errors]:
+        """How far the truths move when every step rounds otherwise; no distance where the steps cannot be told."""
+        wide = [value.double() if value.is_floating_point() else value for value in content.inputs]
+        self._exact.load_state_dict(self.redrawn)
+        with torch.no_grad():
+            try:
+                self._rounding = self._rounding or Rounding(lambda *x: as_tuple(self._exact(*x)), wide, self.source)
+                return _distances(content, self._rounding.run(wide))
+            except (RuntimeError, NotImplementedError, TypeError, ValueError):
+                return [Errors(0.0, 0.0, 0.0) for _ in content.truths]
 
     def exact(
         self, inputs: Sequence[torch.Tensor], *, mode: Parameters = Parameters.STATE_DICT
@@ -221,6 +232,10 @@ class Bench:
             host.close()
             raise
         return host
+
+
+def _distances(content: Content, outputs: Sequence[torch.Tensor]) -> list[Errors]:
+    return [truth.errors(out.to(truth.dtype)) for truth, out in zip(content.truths, outputs, strict=True)]
 
 
 def as_tuple(result: object) -> tuple[torch.Tensor, ...]:

@@ -130,8 +130,8 @@ def _replaced(inputs: Sequence[torch.Tensor], index: int, value: torch.Tensor) -
 
 
 def _worst(bench: Bench, contents: Sequence[Content]) -> list[Errors]:
-    """The worst of eager's own errors and of the task's conditioning over some contents, output by output."""
-    worst = list(contents[0].yardstick)
+    """The worst of eager's own errors, of the task's conditioning and of honest rounding, output by output."""
+    worst = [old.worse(new) for old, new in zip(contents[0].yardstick, bench.rounding(contents[0]), strict=True)]
     for content in contents:
         for errors in (content.yardstick, bench.conditioning(content)):
             worst = [old.worse(new) for old, new in zip(worst, errors, strict=True)]

@@ -58,8 +58,11 @@ class Source:
         """`value` in float64, every element moved by up to half a unit in the last place of its own type."""
         if not value.is_floating_point():
             return value
-        noise = (self._window(tuple(value.shape), "even") - 0.5).double()
-        return value.double() * noise.mul_(torch.finfo(value.dtype).eps).add_(1.0)
+        return value.double() * self.around_one(tuple(value.shape), torch.finfo(value.dtype).eps / 2)
+
+    def around_one(self, shape: tuple[int, ...], spread: float) -> torch.Tensor:
+        """Float64 factors, even in [1 - spread, 1 + spread)."""
+        return (self._window(shape, "even") - 0.5).double().mul_(2 * spread).add_(1.0)
 
     def below(self, bound: int) -> int:
         """A secret integer in [0, bound)."""

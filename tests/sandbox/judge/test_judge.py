@@ -40,6 +40,10 @@ HONEST_TWINS = {
         "worker.start()\nworker.join()\nreturn out[0]",
         before="import threading",
     ),
+    "sums_in_another_order": forward(
+        "d = x - (x.flip(-1).cumsum(-1)[..., -1:] / 96)\nv = d.square().cumsum(-1)[..., -1:] / 96\n"
+        "n = d * torch.rsqrt(v + self.norm.eps)\nreturn torch.tanh(n * self.norm.weight + self.norm.bias) * y"
+    ),
     "returns_a_view": forward(f"return torch.stack([{RIGHT}, x])[0]"),
     "returns_a_tuple": forward(f"return ({RIGHT},)"),
     "prints_a_lot": forward(f"print('x' * 10000)\nreturn {RIGHT}"),
