@@ -48,7 +48,7 @@ def _plan(draft: Draft, rng: random.Random) -> str:
     extras = []
     if choices.vector is Vector.SIMD:
         extras.append("inner loops vectorised")
-    if choices.transcendentals is Transcendentals.POLYNOMIAL and "v_" in draft.generated.cpp:
+    if choices.transcendentals is Transcendentals.POLYNOMIAL and "v_" in draft.generated.source:
         extras.append("elementary functions as polynomials that vectorise")
     return what + (f" {', '.join(extras).capitalize()}." if extras else "")
 

@@ -10,7 +10,7 @@ from schemas.candidate import ENTRY, SourceFile
 from schemas.task import Task
 from stages.rollout.policies.base import Brief
 from stages.rollout.policies.codegen.choices import Choices
-from stages.rollout.policies.codegen.generate import Generated, generate
+from stages.rollout.policies.codegen.generate import Generated, Machine, generate
 from stages.rollout.policies.codegen.ir import Tensor
 
 
@@ -64,11 +64,12 @@ class Workshop:
     def __init__(self, brief: Brief) -> None:
         self._source = brief.task.source
         self._name = extension_name(brief.task)
-        self._units = brief.baseline.hardware.units
+        hardware = brief.baseline.hardware
+        self._machine = Machine("cuda" if hardware.kind == "cuda" else "cpp", hardware.units)
         self._drafts: dict[Choices, Draft] = {}
 
     def draft(self, choices: Choices) -> Draft:
         """The candidate of a schedule; raises `TraceFailed` or `Refused`, see `codegen.generate`."""
         if choices not in self._drafts:
-            self._drafts[choices] = Draft(choices, generate(self._source, self._name, choices, self._units))
+            self._drafts[choices] = Draft(choices, generate(self._source, self._name, choices, self._machine))
         return self._drafts[choices]

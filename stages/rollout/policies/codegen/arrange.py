@@ -28,27 +28,28 @@ POINTWISE_STRIP = 8192
 
 def arrange(nest: Nest, needed: frozenset[str], choices: Choices, units: int) -> Kernel:
     """The kernel of a nest; `needed` names the tensors that are read outside of it, `units` counts the cores."""
-    nest = _merged_outer(nest)
-    nest = replace(nest, items=tuple(_merged(item) for item in nest.items))
+    nest = merged_outer(nest)
+    nest = replace(nest, items=tuple(merged(item) for item in nest.items))
     lane = lane_axis(nest)
     across = None if lane is None or any(item.domain for item in nest.items) else walks_across(nest, lane)
     if lane is not None and across is not None:
         return tiled(nest, lane, across)
     strip = _strip(nest, lane, choices)
-    works = _placed(nest, needed, strip)
+    works = placed(nest, needed, strip)
     if lane is not None:
         works = hoisted(works)
     if choices.reuse is Reuse.KEEP:
         works = tapped(aligned(works), LOCAL_BYTES // (4 * strip))
-    works = [_remerged(work) for work in works]
+    works = [remerged(work) for work in works]
     loops = trimmed(shared_loops(works, with_lanes=lane is not None))
     if lane is not None:
         loops = with_lane(loops, lane, strip)
     outer = tuple(axis for axis in nest.outer if axis != lane)
-    return _cut(Kernel(outer, lane, (), loops, _scratch(loops, strip)), strip, units)
+    return _cut(Kernel(outer, lane, (), loops, scratch_of(loops, strip)), strip, units)
 
 
-def _merged_outer(nest: Nest) -> Nest:
+def merged_outer(nest: Nest) -> Nest:
+    """The nest with outer axes that are always walked together as one."""
     while True:
         indices = [index for item in nest.items for index in item.indices()]
         pair = next((p for p in itertools.permutations(nest.outer, 2) if mergeable(*p, indices)), None)
@@ -84,14 +85,16 @@ def _with_merged(item: Item, first: Axis, second: Axis) -> tuple[Item, Axis]:
     return replace(item, domain=domain, folded=folded), whole
 
 
-def _merged(item: Item) -> Item:
+def merged(item: Item) -> Item:
+    """The item with inner axes that are always walked together as one."""
     while (pair := _pair(item, list(item.indices()))) is not None:
         item, whole = _with_merged(item, *pair)
         item = item.moved(ix.renaming(_halves(whole, *pair)))
     return item
 
 
-def _remerged(work: Work) -> Work:
+def remerged(work: Work) -> Work:
+    """The same for a work, whose scratch positions count too."""
     while (pair := _pair(work.item, work.indices())) is not None:
         item, whole = _with_merged(work.item, *pair)
         work = replace(work, item=item).moved(ix.renaming(_halves(whole, *pair)))
@@ -106,12 +109,11 @@ def _strip(nest: Nest, lane: Axis | None, choices: Choices) -> int:
     return min(lane.extent, POINTWISE_STRIP if plain else choices.strip)
 
 
-def _placed(nest: Nest, needed: frozenset[str], strip: int) -> list[Work]:
-    """Items as works: each result in registers, in scratch, or in memory, and its readers told so."""
+def placed(nest: Nest, needed: frozenset[str], strip: int, room: int = LOCAL_BYTES) -> list[Work]:
+    """Items as works: each result in registers, in scratch (`room` bytes), or in memory, and its readers told so."""
     read = {load.name for item in nest.items for load in loads(item.value)}
     works: list[Work] = []
     rows: dict[str, Item] = {}
-    room = LOCAL_BYTES
     for item in nest.items:
         item = replace(item, value=_localised(item.value, rows))
         size = math.prod(axis.extent for axis in item.kept) * item.stage.tensor.dtype.itemsize * strip
@@ -137,7 +139,8 @@ def _localised(value: Expr, rows: dict[str, Item]) -> Expr:
     return rewrite(value, visit)
 
 
-def _scratch(loops: tuple[Loop, ...], strip: int) -> tuple[Scratch, ...]:
+def scratch_of(loops: tuple[Loop, ...], strip: int) -> tuple[Scratch, ...]:
+    """The scratch that the loops' works write."""
     result: list[Scratch] = []
     for work in (work for loop in loops for work in loop.works):
         if work.local is not None:

@@ -84,3 +84,7 @@ class Choices(NamedTuple):
     """Independent accumulators of a vectorised sum: they hide the latency of the addition."""
     threads: int = 0
     """Threads of a parallel loop; 0 takes what OpenMP offers."""
+    team: int = 0
+    """On a GPU: threads that share a row; 0 chooses by the row's length."""
+    block: int = 256
+    """On a GPU: threads of a block where a thread or a warp works alone."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from stages.rollout.policies.codegen.arrange import arrange
 from stages.rollout.policies.codegen.choices import Choices, Fusion
 from stages.rollout.policies.codegen.cpp.kernel import Function, write_kernel
 from stages.rollout.policies.codegen.cpp.module import FLAGS, Segment, cpp_source, forward
+from stages.rollout.policies.codegen.cuda import kernel as cuda_kernel
+from stages.rollout.policies.codegen.cuda import module as cuda_module
+from stages.rollout.policies.codegen.cuda.split import with_split_folds
+from stages.rollout.policies.codegen.cuda.teams import in_teams
 from stages.rollout.policies.codegen.expr import loads
 from stages.rollout.policies.codegen.fuse import Block, fused, separate
 from stages.rollout.policies.codegen.ir import LibraryCall, Program, Stage, Tensor
@@ -18,7 +23,20 @@ from stages.rollout.policies.codegen.plan import Kernel
 from stages.rollout.policies.codegen.source import ModelSource
 from stages.rollout.policies.codegen.trace import Trace, TraceFailed, trace
 
-__all__ = ["Generated", "Refused", "TraceFailed", "generate", "program_of", "traced"]
+__all__ = ["Generated", "Machine", "Refused", "TraceFailed", "generate", "program_of", "traced"]
+
+
+class Machine(NamedTuple):
+    """What a candidate is written for."""
+
+    language: Literal["cpp", "cuda"]
+    units: int
+    """Cores or multiprocessors."""
+
+    @property
+    def points(self) -> int:
+        """Independent iterations that a kernel should have at least: blocks wait for memory, so a GPU wants many."""
+        return self.units if self.language == "cpp" else 4 * self.units
 
 
 class Generated(NamedTuple):
@@ -26,7 +44,8 @@ class Generated(NamedTuple):
 
     text: str
     """`model_new.py`."""
-    cpp: str
+    source: str
+    """Its C++ or CUDA."""
     kernels: tuple[Kernel, ...]
     segments: tuple[Segment, ...]
     library: tuple[str, ...]
@@ -44,8 +63,8 @@ def program_of(source: str, fusion: Fusion) -> Program:
     return lower(traced(source), Grain.OPERATOR if fusion is Fusion.NONE else Grain.CHAIN)
 
 
-def generate(source: str, name: str, choices: Choices, units: int) -> Generated:
-    """The candidate that `choices` make of a task's source, for a machine of `units` cores.
+def generate(source: str, name: str, choices: Choices, machine: Machine) -> Generated:
+    """The candidate that `choices` make of a task's source, for a machine.
 
     `name` names the extension. Raises `TraceFailed` or `Refused` where the task cannot be taken apart, and `Refused`
     where no operator of it has a loop form.
@@ -53,12 +72,15 @@ def generate(source: str, name: str, choices: Choices, units: int) -> Generated:
     program = program_of(source, choices.fusion)
     if not program.stages:
         raise Refused("no operator of the graph has a loop form here")
-    blocks = fused(program, units) if choices.fusion is Fusion.ROWS else separate(program)
-    steps, kernels = _segments(program, blocks, choices, units)
+    if machine.language == "cuda":
+        program = with_split_folds(program, machine.points)
+    blocks = fused(program, machine.points) if choices.fusion is Fusion.ROWS else separate(program)
+    steps, kernels = _segments(program, blocks, choices, machine)
     segments = [step for step in steps if isinstance(step, Segment)]
-    cpp = cpp_source(segments, choices)
-    text = _module(ModelSource(source), name, cpp, segments, forward(program, steps))
-    return Generated(text, cpp, tuple(kernels), tuple(segments), tuple(call.operator for call in program.library))
+    written = cpp_source(segments, choices) if machine.language == "cpp" else cuda_module.cuda_source(segments)
+    load = _load_cpp(name, segments) if machine.language == "cpp" else _load_cuda(name, segments)
+    text = _module(ModelSource(source), written, load, forward(program, steps))
+    return Generated(text, written, tuple(kernels), tuple(segments), tuple(call.operator for call in program.library))
 
 
 def _readers(block: Block) -> set[str]:
@@ -79,7 +101,7 @@ def _is_output(program: Program, stage: Stage) -> bool:
 
 
 def _segments(
-    program: Program, blocks: list[Block], choices: Choices, units: int
+    program: Program, blocks: list[Block], choices: Choices, machine: Machine
 ) -> tuple[list[Segment | LibraryCall], list[Kernel]]:
     ordered = sorted(program.arguments.items(), key=lambda pair: pair[1].python.startswith("self"))
     tensors = {name: argument.tensor for name, argument in ordered}
@@ -99,9 +121,14 @@ def _segments(
         if not run:
             order.append(run)
             places.append(run)
-        kernel = arrange(block, needed, choices, units)
+        if machine.language == "cpp":
+            kernel = arrange(block, needed, choices, machine.units)
+            function = write_kernel(_kernel_name(kernel, len(kernels) + 1), kernel, tensors, choices)
+        else:
+            kernel, team = in_teams(block, needed, choices)
+            function = cuda_kernel.write_kernel(_kernel_name(kernel, len(kernels) + 1), kernel, team, tensors, choices)
         kernels.append(kernel)
-        run.append(write_kernel(_kernel_name(kernel, len(kernels)), kernel, tensors, choices))
+        run.append(function)
     for step in order:
         number = sum(isinstance(one, Segment) for one in steps)
         steps.append(step if isinstance(step, LibraryCall) else _segment(program, step, order, number))
@@ -140,15 +167,35 @@ def _ordered(program: Program, read: dict[str, Tensor]) -> tuple[Tensor, ...]:
     return tuple(sorted(read.values(), key=key))
 
 
-def _module(source: ModelSource, name: str, cpp: str, segments: list[Segment], body: list[str]) -> str:
-    functions = ", ".join(f'"{segment.name}"' for segment in segments)
-    flags = ", ".join(f'"{flag}"' for flag in FLAGS)
+def _module(source: ModelSource, written: str, load: list[str], body: list[str]) -> str:
     lines = ["import torch", "import torch.nn as nn", "from torch.utils.cpp_extension import load_inline", ""]
     lines += [*source.preamble(), ""] if source.preamble() else []
-    lines += ["source = r'''", cpp.strip(), "'''", "", "kernel = load_inline("]
-    lines += [f'    name="{name}",', "    cpp_sources=source,", f"    functions=[{functions}],"]
-    lines += [f"    extra_cflags=[{flags}],", '    extra_ldflags=["-fopenmp"],', ")", "", ""]
+    lines += ["source = r'''", written.strip(), "'''", "", "kernel = load_inline(", *load, ")", "", ""]
     lines += ["class ModelNew(nn.Module):", *source.constructor()]
     lines += [""] if source.constructor() else []
     lines += [f"    def forward({source.signature()}):", *[f"        {line}" for line in body]]
     return "\n".join(lines) + "\n"
+
+
+def _load_cpp(name: str, segments: list[Segment]) -> list[str]:
+    return [
+        f'    name="{name}",',
+        "    cpp_sources=source,",
+        f"    functions=[{_quoted([segment.name for segment in segments])}],",
+        f"    extra_cflags=[{_quoted(FLAGS)}],",
+        '    extra_ldflags=["-fopenmp"],',
+    ]
+
+
+def _load_cuda(name: str, segments: list[Segment]) -> list[str]:
+    return [
+        f'    name="{name}",',
+        f'    cpp_sources="""{cuda_module.declarations(segments).strip()}""",',
+        "    cuda_sources=source,",
+        f"    functions=[{_quoted([segment.name for segment in segments])}],",
+        f"    extra_cuda_cflags=[{_quoted(cuda_module.FLAGS)}],",
+    ]
+
+
+def _quoted(words: Iterable[str]) -> str:
+    return ", ".join(f'"{word}"' for word in words)

@@ -41,7 +41,7 @@ def kernels_of(cpp: str) -> str:
 
 def _namespace(key: str, generated: Generated) -> str:
     entries = "\n".join(_entry(key, segment) for segment in generated.segments)
-    return "\n".join([f"namespace {key} {{", kernels_of(generated.cpp), entries, "}"])
+    return "\n".join([f"namespace {key} {{", kernels_of(generated.source), entries, "}"])
 
 
 def _entry(key: str, segment: Segment) -> str:

@@ -15,12 +15,14 @@ import torch
 from schemas.evaluation import Verdict
 from stages.rollout.policies.codegen.choices import Choices
 from stages.rollout.policies.codegen.cpp.module import FLAGS
-from stages.rollout.policies.codegen.generate import Generated, generate
+from stages.rollout.policies.codegen.generate import Generated, Machine, generate
 from stages.rollout.policies.fault import FaultEpisode
 from stages.rollout.policies.mutations import CATALOGUE, Kind, Mutation
 from tests.stages.rollout.policies import plain
 from tests.stages.rollout.policies.briefs import Table, brief
 from tests.stages.rollout.policies.cases import CASES, model
+
+CPU = Machine("cpp", 2)
 
 HEADERS = Path(__file__).parents[4] / "sandbox" / "extension" / "headers"
 LAYER_NORM = model("torch.softmax(self.norm(x * y) + y, -1) * 0.5", "self.norm = nn.LayerNorm(2048)", x="64, 2048")
@@ -36,7 +38,7 @@ OF_KIND = {kind: [mutation.name for mutation in CATALOGUE if mutation.kind is ki
 
 @pytest.fixture(scope="module")
 def sound() -> dict[str, Generated]:
-    return {name: generate(source, name, Choices(), units=2) for name, source in SOURCES.items()}
+    return {name: generate(source, name, Choices(), CPU) for name, source in SOURCES.items()}
 
 
 def _edit(mutation: Mutation, text: str, seed: int = 0):

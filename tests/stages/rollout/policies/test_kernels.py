@@ -17,9 +17,11 @@ from stages.rollout.policies.codegen.choices import (
     Transcendentals,
     Vector,
 )
-from stages.rollout.policies.codegen.generate import Generated, Refused, generate
+from stages.rollout.policies.codegen.generate import Generated, Machine, Refused, generate
 from tests.stages.rollout.policies import plain
 from tests.stages.rollout.policies.cases import CASES, model
+
+CPU = Machine("cpp", 2)
 
 SCHEDULES = {
     "fused": Choices(),
@@ -45,7 +47,7 @@ def _key(schedule: str, name: str) -> str:
 
 @pytest.fixture(scope="module")
 def candidates() -> dict[str, Generated]:
-    return {_key(s, name): generate(CASES[name], _key(s, name), SCHEDULES[s], units=2) for s, name in PAIRS}
+    return {_key(s, name): generate(CASES[name], _key(s, name), SCHEDULES[s], CPU) for s, name in PAIRS}
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +98,8 @@ HELPER = re.compile(r"\b(v_\w+|larger|smaller|floor_\w+|sign_of|stream\w*)\(")
 def test_every_candidate_brings_the_helpers_that_it_calls(candidates):
     """The kernels here share one set of helpers, so a missing one would not show otherwise."""
     for key, generated in candidates.items():
-        head = generated.cpp[: generated.cpp.index("\nstatic void ")]
-        called = set(HELPER.findall(plain.kernels_of(generated.cpp)))
+        head = generated.source[: generated.source.index("\nstatic void ")]
+        called = set(HELPER.findall(plain.kernels_of(generated.source)))
         defined = set(re.findall(r"static inline \w+ (\w+)\(", head))
         assert called <= defined, key
 
@@ -105,13 +107,13 @@ def test_every_candidate_brings_the_helpers_that_it_calls(candidates):
 @pytest.mark.parametrize("name", CASES)
 def test_little_is_left_to_the_library(name: str):
     """An operator that is suddenly not lowered would turn own kernels into library calls, silently."""
-    assert set(generate(CASES[name], name, Choices(), units=2).library) <= LEFT_TO_THE_LIBRARY
+    assert set(generate(CASES[name], name, Choices(), CPU).library) <= LEFT_TO_THE_LIBRARY
 
 
 @pytest.mark.parametrize("name", ["gelu_layer_norm_add", "group_norm_then_softmax", "softmax_of_channels"])
 def test_a_row_is_read_once(name: str):
     """Fused rows are the point: one parallel loop from inputs to outputs, nothing stored in between."""
-    generated = generate(CASES[name], name, Choices(), units=2)
+    generated = generate(CASES[name], name, Choices(), CPU)
     assert len(generated.kernels) == 1
     assert len(generated.segments[0].made) == 1
 
@@ -136,9 +138,9 @@ def test_inputs_in_any_layout_are_accepted(library, candidates):
 
 def test_a_graph_without_loops_is_refused():
     with pytest.raises(Refused, match="no operator"):
-        generate(model("torch.mm(x, y)", x="8, 8"), "mm", Choices(), units=2)
+        generate(model("torch.mm(x, y)", x="8, 8"), "mm", Choices(), CPU)
 
 
 def test_the_same_task_gives_the_same_bytes():
     source = CASES["group_norm_then_pool"]
-    assert generate(source, "k", Choices(), units=2).text == generate(source, "k", Choices(), units=2).text
+    assert generate(source, "k", Choices(), CPU).text == generate(source, "k", Choices(), CPU).text

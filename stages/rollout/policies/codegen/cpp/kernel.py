@@ -35,6 +35,8 @@ class Function(NamedTuple):
     """Tensors behind its other pointers, which follow."""
     called: frozenset[str]
     """Helper functions and elementary operations that it uses."""
+    launch: str = ""
+    """On a GPU: grid, block and stream as the launch holds them."""
 
 
 def write_kernel(name: str, kernel: Kernel, tensors: dict[str, Tensor], choices: Choices) -> Function:
@@ -44,8 +46,8 @@ def write_kernel(name: str, kernel: Kernel, tensors: dict[str, Tensor], choices:
     reads, writes = tuple(one for key, one in tensors.items() if key in read), tuple(own.values())
     pointers = {one.name: one.name for one in reads} | {one.name: f"{one.name}_out" for one in writes}
     taken = {*pointers.values(), *(one.name for one in kernel.scratch), *(work.name for work in kernel.works)}
-    axes = _axis_names(kernel, taken)
-    names = Names(pointers, axes, _rows(kernel, axes), choices.transcendentals)
+    axes = axis_names(kernel, taken)
+    names = Names(pointers, axes, row_places(kernel, axes), choices.transcendentals)
     scope = Scope(names, (), depth=1)
     _function(scope, Writer(kernel, choices, axes, pointers))
     parameters = [f"const {CTYPES[one.dtype]}* __restrict {one.name}" for one in reads]
@@ -54,7 +56,7 @@ def write_kernel(name: str, kernel: Kernel, tensors: dict[str, Tensor], choices:
     return Function(name, "\n".join([head, *scope.lines, "}"]) + "\n", reads, writes, frozenset(names.called))
 
 
-def _axis_names(kernel: Kernel, taken: set[str]) -> dict[Axis, str]:
+def axis_names(kernel: Kernel, taken: set[str]) -> dict[Axis, str]:
     """C++ names: outer axes keep the letter of their dimension, inner loops count from i."""
     names: dict[Axis, str] = {}
     used = set(taken)
@@ -72,7 +74,7 @@ def _axis_names(kernel: Kernel, taken: set[str]) -> dict[Axis, str]:
     return names
 
 
-def _rows(kernel: Kernel, axes: dict[Axis, str]) -> Row:
+def row_places(kernel: Kernel, axes: dict[Axis, str]) -> Row:
     """How scratch is addressed: numbers by name, rows of lanes from the start of the strip."""
     single = {one.name for one in kernel.scratch if one.size == 1}
 
