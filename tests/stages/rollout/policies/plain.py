@@ -6,6 +6,7 @@ candidate, and stand in for the extension under its `ModelNew`.
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import re
 import subprocess
@@ -81,3 +82,43 @@ def _bound(key: str, segment: Segment, library: ctypes.CDLL):
 
 def _poisoned(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.fill_(float("nan")) if tensor.is_floating_point() else tensor.fill_(77)
+
+
+FLOOR = 4 * torch.finfo(torch.float32).eps
+FACTOR = 3.0
+"""How much worse than eager a kernel may be, as the judge has it."""
+
+
+def compare(source: str, candidate: type[torch.nn.Module]) -> None:
+    """Hold a candidate against float64, as the judge does: worst element over the output's scale, beside eager's."""
+    module, inputs = _reference(source)
+    new = candidate().eval()
+    new.load_state_dict(module.state_dict())
+    wide = [one.double() if one.is_floating_point() else one for one in inputs]
+    with torch.no_grad():
+        eager, got = _tuple(module(*inputs)), _tuple(new(*inputs))
+        truth = _tuple(copy.deepcopy(module).double()(*wide))
+    assert len(got) == len(eager)
+    for mine, theirs, exact in zip(got, eager, truth, strict=True):
+        assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+        if not mine.is_floating_point():
+            assert torch.equal(mine, theirs)
+            continue
+        scale = exact.square().mean().sqrt() + 1e-30
+        allowed = max(FACTOR * float((theirs - exact).abs().max() / scale), FLOOR)
+        assert float((mine - exact).abs().max() / scale) <= allowed
+
+
+def _reference(source: str):
+    space: dict[str, object] = {}
+    exec(source, space)
+    torch.manual_seed(3)
+    module = space["Model"](*space["get_init_inputs"]()).eval()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return module, space["get_inputs"]()
+
+
+def _tuple(result: object) -> tuple[torch.Tensor, ...]:
+    return result if isinstance(result, tuple) else (result,)
