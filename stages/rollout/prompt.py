@@ -16,8 +16,7 @@ replacement that computes the same thing faster on the machine described below.
 Rules
 - Submit files with the tool `submit`. `model_new.py` must define `ModelNew` with the constructor arguments, the \
 `forward` signature and the parameter names of `Model`; weights are loaded by name after construction.
-- Write the work in C++ (OpenMP and vector instructions are available) through \
-`torch.utils.cpp_extension.load_inline`. Include `torch/extension.h`.
+- Write the work in {language} through `torch.utils.cpp_extension.load_inline`. Include `torch/extension.h`.
 - `forward` returns new tensors and leaves its inputs alone. Inputs are fresh in every call: nothing can be cached.
 - Every call is checked against a float64 reference on several kinds of inputs: normal, uniform, with a large offset, \
 heavy-tailed, with spikes, with constant rows. The tolerance is a small multiple of PyTorch's own error.
@@ -28,9 +27,15 @@ worth its effort is left, end with a turn without a submission.\
 """
 
 
+LANGUAGES = {
+    "cpu": "C++ (OpenMP and vector instructions are available)",
+    "cuda": "CUDA C++ (`cuda_sources`, with the functions declared in `cpp_sources`; launch on the current stream)",
+}
+
+
 def system_text(hardware: Hardware) -> str:
     """Rules and hardware facts."""
-    return f"{RULES}\n\nMachine\n{_machine(hardware)}"
+    return f"{RULES.format(language=LANGUAGES[hardware.kind])}\n\nMachine\n{_machine(hardware)}"
 
 
 def user_text(task: Task, baseline: Baseline) -> str:
@@ -60,8 +65,9 @@ def user_text(task: Task, baseline: Baseline) -> str:
 
 
 def _machine(hardware: Hardware) -> str:
+    units = "multiprocessors" if hardware.kind == "cuda" else "cores"
     return (
-        f"{hardware.name}, {hardware.units} cores ({hardware.architecture}), last-level cache "
+        f"{hardware.name}, {hardware.units} {units} ({hardware.architecture}), last-level cache "
         f"{bytes_text(hardware.cache_bytes)}, measured peaks: read {hardware.read_bytes_per_second / 1e9:.1f} GB/s, "
         f"copy {hardware.copy_bytes_per_second / 1e9:.1f} GB/s, fp32 matrix product "
         f"{hardware.flops_per_second / 1e9:.0f} GFLOP/s. Compiler {hardware.compiler}, torch {hardware.torch_version}."

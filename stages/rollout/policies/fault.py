@@ -15,7 +15,7 @@ from stages.rollout.policies import prose
 from stages.rollout.policies.base import Action, Brief, Episode, Observation
 from stages.rollout.policies.codegen.choices import Choices, Fusion, Reuse, Sums, Transcendentals
 from stages.rollout.policies.codegen.generate import Refused, TraceFailed
-from stages.rollout.policies.moves import View, candidates
+from stages.rollout.policies.moves import MOVES, View, candidates
 from stages.rollout.policies.mutations import CATALOGUE, Edit, Kind, Mutation
 from stages.rollout.policies.version import policies_version
 from stages.rollout.policies.workshop import Draft, Workshop, dice
@@ -59,6 +59,8 @@ class FaultEpisode:
         self._brief = brief
         self._rng = dice(brief, "fault")
         self._workshop = Workshop(brief)
+        self._kind = brief.baseline.hardware.kind
+        self._language = Language.CUDA if self._kind == "cuda" else Language.CPP
         self._choices = self._rng.choice(BASES)
         self._bugs: list[Mutation] = []
         self._stray = self._rng.random() < STRAY_REPAIR
@@ -207,7 +209,7 @@ class FaultEpisode:
             return self._stop(f"{said} That will do.")
         self._improved = True
         view = View(self._brief, self._workshop.draft(self._choices), evaluation)
-        for move in candidates(view, {}):
+        for move in candidates(view, MOVES[self._kind], {}):
             draft = self._next_draft(move.change(view.choices))
             if draft is not None and draft.text != view.draft.text:
                 self._choices = draft.choices
@@ -222,10 +224,10 @@ class FaultEpisode:
 
     def _submit(self, text: str, content: str, parent: str | None) -> Action:
         self._submissions += 1
-        return Action(content, (SourceFile(path=ENTRY, text=text),), None, parent, Language.CPP)
+        return Action(content, (SourceFile(path=ENTRY, text=text),), None, parent, self._language)
 
     def _stop(self, content: str) -> Action:
-        return Action(content, None, None, None, Language.CPP)
+        return Action(content, None, None, None, self._language)
 
 
 def _slightly_off(evaluation: Evaluation) -> bool:

@@ -37,14 +37,18 @@ def _bound(brief: Brief, rng: random.Random) -> str:
 
 def _plan(draft: Draft, rng: random.Random) -> str:
     choices = draft.choices
+    cuda = "__global__" in draft.generated.source
+    unit = "kernel" if cuda else "parallel loop"
     if choices.fusion is Fusion.NONE:
         start = rng.choice(["Start simple and correct", "First a plain version to have something that is right"])
-        return f"{start}: one OpenMP loop per operator, {draft.passes} in all, {bytes_text(draft.traffic)} of traffic."
+        return f"{start}: one {unit} per operator, {draft.passes} in all, {bytes_text(draft.traffic)} of traffic."
     if draft.passes == 1:
-        what = f"One parallel loop does all of it: {describe(draft.generated.kernels[0])}."
+        what = f"One {unit} does all of it: {describe(draft.generated.kernels[0])}."
     else:
         parts = "; ".join(describe(kernel) for kernel in draft.generated.kernels[:3])
-        what = f"{draft.passes} parallel loops, {bytes_text(draft.traffic)} of traffic: {parts}."
+        what = f"{draft.passes} {unit}s, {bytes_text(draft.traffic)} of traffic: {parts}."
+    if cuda:
+        return what
     extras = []
     if choices.vector is Vector.SIMD:
         extras.append("inner loops vectorised")

@@ -59,7 +59,10 @@ class ScheduleEpisode:
         self._brief = brief
         self._rng = dice(brief, "schedule")
         self._workshop = Workshop(brief)
-        self._weights = {move.name: self._rng.uniform(0.7, 1.3) for move in MOVES}
+        kind = brief.baseline.hardware.kind
+        self._language = Language.CUDA if kind == "cuda" else Language.CPP
+        self._moves = MOVES[kind]
+        self._weights = {move.name: self._rng.uniform(0.7, 1.3) for move in self._moves}
         self._submitted: list[Draft] = []
         self._tried: set[str] = set()
         self._best: View | None = None
@@ -113,7 +116,7 @@ class ScheduleEpisode:
             return self._stop(
                 f"{news} {100 * profile.roofline_share:.0f} % of the roofline is near enough{self._kept()}."
             )
-        for move in candidates(best, self._weights):
+        for move in candidates(best, self._moves, self._weights):
             draft = self._fresh(move.change(best.choices))
             if draft is not None and not pointless(move, best, draft):
                 self._pending = move
@@ -145,10 +148,10 @@ class ScheduleEpisode:
     def _submit(self, draft: Draft, content: str, parent: str | None) -> Action:
         self._tried.add(draft.text)
         self._submitted.append(draft)
-        return Action(content, draft.files, None, parent, Language.CPP)
+        return Action(content, draft.files, None, parent, self._language)
 
     def _stop(self, content: str) -> Action:
-        return Action(content, None, None, None, Language.CPP)
+        return Action(content, None, None, None, self._language)
 
     def _number(self, draft: Draft) -> int:
         return self._submitted.index(draft) + 1

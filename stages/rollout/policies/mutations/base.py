@@ -49,7 +49,7 @@ def kernel_lines(lines: Lines) -> Iterator[int]:
     """Places of the lines inside kernels (the helper functions above them are left alone)."""
     inside = False
     for place, line in enumerate(lines):
-        if line.startswith("static void "):
+        if line.startswith(("static void ", "__global__ ")):
             inside = True
         elif inside and line == "}":
             inside = False

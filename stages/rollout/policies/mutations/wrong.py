@@ -6,20 +6,20 @@ import random
 import re
 from collections.abc import Callable
 
-from stages.rollout.policies.mutations.base import Edit, Kind, Mutation, kernel_lines, replaced, substituting
+from stages.rollout.policies.mutations.base import Edit, Kind, Mutation, anywhere, kernel_lines, replaced, substituting
 
-HEAD = r"(\w+) < (\d+); \+\+(\w+)\)"
+HEAD = r"\b(?!\w+_(?:from|block)\b)(\w+) < (\d+); (\+\+\w+|\w+ \+= \d+)\)"
 
 
 def _one_short(match: re.Match[str]) -> str:
-    return f"{match.group(1)} < {max(int(match.group(2)) - 1, 1)}; ++{match.group(3)})"
+    return f"{match.group(1)} < {max(int(match.group(2)) - 1, 1)}; {match.group(3)})"
 
 
 def _whole_vectors(match: re.Match[str]) -> str:
     """The bound rounded down to whole vectors, one vector lost where it was even."""
     size = int(match.group(2))
     cut = size // 8 * 8 if size % 8 else size - 8
-    return f"{match.group(1)} < {cut}; ++{match.group(3)})" if cut > 0 else match.group(0)
+    return f"{match.group(1)} < {cut}; {match.group(3)})" if cut > 0 else match.group(0)
 
 
 def _other_stride(match: re.Match[str]) -> str:
@@ -49,7 +49,8 @@ def _swapped(match: re.Match[str]) -> str:
 
 
 def _scaled_constant(match: re.Match[str]) -> str:
-    return f"{float(match.group(1)) * 1.5:.9g}f" if float(match.group(1)) != 0 else match.group(0)
+    text = f"{float(match.group(1)) * 1.5:.9g}"
+    return f"{text if '.' in text or 'e' in text else text + '.0'}f" if float(text) != 0 else match.group(0)
 
 
 def _epsilon(match: re.Match[str]) -> str:
@@ -93,6 +94,18 @@ def _turned_round(match: re.Match[str]) -> str:
     return f"{match.group(1)} < {match.group(2)} ?"
 
 
+def _fewer_blocks(match: re.Match[str]) -> str:
+    return f"<<<{max(int(match.group(1)) - 1, 1)}, "
+
+
+def _earlier(match: re.Match[str]) -> str:
+    return f"if (point >= {int(match.group(1)) - 1})"
+
+
+def _double_step(match: re.Match[str]) -> str:
+    return f"; {match.group(1)} += {2 * int(match.group(2))})"
+
+
 VALUE = r"[\w.]+(?:\[[^\[\]]*\])?"
 
 EXPONENT = rf"(v_exp|std::exp)\(([^()]+) - ({VALUE})\)"
@@ -119,8 +132,30 @@ PATTERNS: tuple[tuple[str, str, Callable[[re.Match[str]], str], str], ...] = (
 )  # fmt: skip
 """Name, what to look for inside kernels, what to make of it, and what it is once found."""
 
+GPU_PATTERNS: tuple[tuple[str, str, Callable[[re.Match[str]], str], str], ...] = (
+    ("short_grid", r"<<<(\d+), ", _fewer_blocks, "the grid is one block short"),
+    ("short_guard", r"if \(point >= (\d+)\)", _earlier, "the bounds check cuts off the last element"),
+    (
+        "missing_barrier",
+        r"^  __sync(?:threads|warp)\(\);$",
+        lambda _: "",
+        "a barrier is missing between two passes",
+    ),
+    ("missing_fold", r"(\w+_acc) = team_fold<[^>]*>\(\1, \w+\(\)\);", lambda _: "", "each thread keeps its own part"),
+    ("wrong_fold", r"(?<=, )Add\(\)", lambda _: "Larger()", "the threads' parts are compared, not added"),
+    (
+        "long_step",
+        r"; (?!\w+_(?:from|block)\b)(\w+) \+= (32|64|128|256|512|1024)\)",
+        _double_step,
+        "the threads step over every second part",
+    ),
+    ("every_thread", r"if \(lane == 0\) (?=\w+\[)", lambda _: "if (lane == 1) ", "the wrong thread writes"),
+)
+"""The same for what only a GPU's kernels have, launches included."""
+
 WRONG: tuple[Mutation, ...] = (
     *[Mutation(name, Kind.WRONG, substituting(pattern, make), found) for name, pattern, make, found in PATTERNS],
+    *[Mutation(name, Kind.WRONG, anywhere(pattern, make), found) for name, pattern, make, found in GPU_PATTERNS],
     Mutation("wrong_index", Kind.WRONG, _wrong_index, "the index is fixed at zero"),
     Mutation("shared_scratch", Kind.WRONG, _shared_scratch, "all threads write the same scratch row"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import random
+import re
 import subprocess
 import sysconfig
 from collections.abc import Callable
@@ -13,12 +14,13 @@ import pytest
 import torch
 
 from schemas.evaluation import Verdict
-from stages.rollout.policies.codegen.choices import Choices
-from stages.rollout.policies.codegen.cpp.module import FLAGS
+from stages.rollout.policies.codegen.choices import Choices, Reuse
+from stages.rollout.policies.codegen.cpp.kernel import Function
+from stages.rollout.policies.codegen.cpp.module import FLAGS, Segment
 from stages.rollout.policies.codegen.generate import Generated, Machine, generate
 from stages.rollout.policies.fault import FaultEpisode
 from stages.rollout.policies.mutations import CATALOGUE, Kind, Mutation
-from tests.stages.rollout.policies import plain
+from tests.stages.rollout.policies import emulated, plain
 from tests.stages.rollout.policies.briefs import Table, brief
 from tests.stages.rollout.policies.cases import CASES, model
 
@@ -29,7 +31,14 @@ LAYER_NORM = model("torch.softmax(self.norm(x * y) + y, -1) * 0.5", "self.norm =
 COLUMNS = model("(F.silu(x) - y / 2).mean(1)", x="8, 500, 70")
 TILES = CASES["transposed_pointwise"]
 SOURCES = {"norm": LAYER_NORM, "columns": COLUMNS, "tiles": TILES}
-RACY = {"shared_scratch"}
+ROWS = model("torch.softmax(self.norm(x * y) + y, -1) * 0.5", "self.norm = nn.LayerNorm(96)", x="9, 96")
+ROW_SUMS = model("(x * y - y).mean(1) * 2", x="9, 96")
+ON_A_GPU = {
+    "warps": (ROWS, Choices(block=64)),
+    "blocks": (ROWS, Choices(team=64, reuse=Reuse.RECOMPUTE)),
+    "sums": (ROW_SUMS, Choices(block=32)),
+}
+RACY = {"shared_scratch", "missing_barrier"}
 """Wrong only if two threads meet."""
 
 BY_NAME = {mutation.name: mutation for mutation in CATALOGUE}
@@ -41,6 +50,15 @@ def sound() -> dict[str, Generated]:
     return {name: generate(source, name, Choices(), CPU) for name, source in SOURCES.items()}
 
 
+def _named(samples: dict[str, tuple[str, Choices]]):
+    return [(name, (source, name, choices)) for name, (source, choices) in samples.items()]
+
+
+@pytest.fixture(scope="module")
+def sound_cuda() -> dict[str, Generated]:
+    return {name: generate(*task, Machine("cuda", 4)) for name, task in _named(ON_A_GPU)}
+
+
 def _edit(mutation: Mutation, text: str, seed: int = 0):
     return mutation.edit(text, random.Random(seed))
 
@@ -50,8 +68,8 @@ def _cpp(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_a_mutation_changes_the_text_where_it_says(sound, name: str):
-    edits = [(one.text, _edit(BY_NAME[name], one.text)) for one in sound.values()]
+def test_a_mutation_changes_the_text_where_it_says(sound, sound_cuda, name: str):
+    edits = [(one.text, _edit(BY_NAME[name], one.text)) for one in (*sound.values(), *sound_cuda.values())]
     fitting = [(text, edit) for text, edit in edits if edit is not None]
     assert fitting, "fits none of the samples"
     for text, edit in fitting:
@@ -61,9 +79,11 @@ def test_a_mutation_changes_the_text_where_it_says(sound, name: str):
         assert edit == _edit(BY_NAME[name], text), "not deterministic"
 
 
-def test_the_catalogue_is_large_enough():
+def test_the_catalogue_is_large_enough(sound_cuda):
     assert len(CATALOGUE) == len(BY_NAME) >= 25
     assert min(len(names) for names in OF_KIND.values()) >= 4
+    fitting = {name for name in BY_NAME for one in sound_cuda.values() if _edit(BY_NAME[name], one.text) is not None}
+    assert len(fitting) >= 20
 
 
 INCLUDES = (f"-I{HEADERS}", f"-I{sysconfig.get_path('include')}")
@@ -113,7 +133,7 @@ def mutants(sound) -> dict[str, tuple[str, Generated]]:
         for source, one in sound.items():
             edit = _edit(BY_NAME[name], one.text, seed=1)
             if edit is not None and name not in RACY:
-                found[f"{name}_{source}"] = source, one._replace(text=edit.text, cpp=_cpp(edit.text))
+                found[f"{name}_{source}"] = source, one._replace(text=edit.text, source=_cpp(edit.text))
     return found
 
 
@@ -124,9 +144,34 @@ def test_wrong_bugs_compile_and_nearly_all_answer_wrongly(mutants, tmp_path: Pat
     assert len(caught) >= 0.85 * len(mutants), sorted(mutants.keys() - caught)
 
 
+def test_wrong_bugs_in_cuda_compile_and_nearly_all_answer_wrongly(sound_cuda, tmp_path: Path):
+    mutants = {
+        f"{name}_{sample}": one._replace(text=edit.text, source=_cpp(edit.text), segments=_launched(one, edit.text))
+        for name in OF_KIND[Kind.WRONG]
+        for sample, one in sound_cuda.items()
+        if name not in RACY and (edit := _edit(BY_NAME[name], one.text, seed=1)) is not None
+    }
+    library = emulated.build(tmp_path, mutants)
+    sources = {key: ON_A_GPU[key.rpartition("_")[2]][0] for key in mutants}
+    caught = {key for key, one in mutants.items() if _differs(key, sources[key], one, library)}
+    assert len(caught) >= 0.85 * len(mutants), sorted(mutants.keys() - caught)
+
+
+def _launched(generated: Generated, text: str) -> tuple[Segment, ...]:
+    """The segments with the launches as they stand in an edited text."""
+
+    def changed(function: Function) -> Function:
+        launch = re.search(rf"{function.name}(<<<.*?>>>)", text)
+        return function._replace(launch=launch.group(1))
+
+    return tuple(
+        segment._replace(kernels=tuple(changed(kernel) for kernel in segment.kernels)) for segment in generated.segments
+    )
+
+
 def _differs(key: str, source: str, generated: Generated, library) -> bool:
     space: dict[str, object] = {}
-    exec(SOURCES[source], space)
+    exec(SOURCES.get(source, source), space)
     torch.manual_seed(0)
     module = space["Model"]()
     new = plain.model_class(key, generated, library)()

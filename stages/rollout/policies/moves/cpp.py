@@ -1,82 +1,13 @@
-"""The next change to a schedule, chosen from what the last measurement says and from what was tried before."""
+"""Moves on a CPU: vectors, elementary functions, pages, stores, strips."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
-
-from schemas.evaluation import Evaluation
-from stages.rollout.policies.base import Brief
-from stages.rollout.policies.codegen.choices import (
-    Choices,
-    Fusion,
-    Pages,
-    Reuse,
-    Stores,
-    Sums,
-    Transcendentals,
-    Vector,
-)
+from stages.rollout.policies.codegen.choices import Pages, Reuse, Stores, Sums, Transcendentals, Vector
 from stages.rollout.policies.codegen.cpp.loops import STREAM_BYTES
 from stages.rollout.policies.codegen.cpp.module import HUGE_BYTES
-from stages.rollout.policies.codegen.cpp.vector_math import AVAILABLE
+from stages.rollout.policies.moves.base import FUSING, Move, View, keep_reason, spare_accuracy, sums_reason
 from stages.rollout.policies.workshop import Draft
 from stages.rollout.units import bytes_text
-
-
-class View(NamedTuple):
-    """What a move is chosen from: the best draft so far, its verdict, and the task."""
-
-    brief: Brief
-    draft: Draft
-    evaluation: Evaluation
-
-    @property
-    def choices(self) -> Choices:
-        """The schedule to change."""
-        return self.draft.choices
-
-    @property
-    def memory_bound(self) -> bool:
-        """Whether memory traffic rather than arithmetic sets the task's roofline."""
-        task, hardware = self.brief.task, self.brief.baseline.hardware
-        return hardware.roofline_seconds(0, task.bytes) >= task.flops / hardware.flops_per_second
-
-    @property
-    def made_bytes(self) -> int:
-        """Bytes of everything the draft allocates."""
-        return sum(tensor.nbytes for tensor in self.draft.made)
-
-    @property
-    def elementary(self) -> tuple[str, ...]:
-        """Elementary functions of the draft that have a vectorising form."""
-        functions = [function for segment in self.draft.generated.segments for function in segment.kernels]
-        called = frozenset().union(*[function.called for function in functions])
-        return tuple(sorted(name for name in AVAILABLE if called & {name, f"v_{name}", f"std::{name}"}))
-
-
-class Move(NamedTuple):
-    """One change, how promising it is, and the reason that is given for it."""
-
-    name: str
-    change: Callable[[Choices], Choices]
-    promise: Callable[[View], float]
-    """0 where it does not apply; above 10 where the measurement asks for it."""
-    reason: Callable[[View, Draft], str]
-    """In one or two sentences; the second argument is the draft after the change."""
-
-
-def _wider(choices: Choices) -> Fusion:
-    return Fusion.CHAINS if choices.fusion is Fusion.NONE else Fusion.ROWS
-
-
-def _fuse_reason(view: View, after: Draft) -> str:
-    before = view.draft
-    what = "whole rows" if after.choices.fusion is Fusion.ROWS else "pointwise chains"
-    return (
-        f"{before.passes} loops move {bytes_text(before.traffic)} between memory and the cores; with {what} fused it "
-        f"is {after.passes} and {bytes_text(after.traffic)}. The task's minimum is {bytes_text(view.brief.task.bytes)}."
-    )
 
 
 def _vector_reason(_: View, __: Draft) -> str:
@@ -106,12 +37,6 @@ def _stream_reason(view: View, _: Draft) -> str:
     )
 
 
-def _keep_reason(_: View, after: Draft) -> str:
-    if after.choices.reuse is Reuse.KEEP:
-        return "Two passes over a row compute the same dear values: keep them in a scratch row."
-    return "The scratch row costs stores and cache; recomputing the values may be cheaper than keeping them."
-
-
 def _strip_reason(view: View, after: Draft) -> str:
     rows = sum(one.size * 4 for kernel in view.draft.generated.kernels for one in kernel.scratch)
     held = f" ({rows / 1024:.0f} KiB of scratch)" if rows else ""
@@ -129,15 +54,6 @@ def _chains_reason(view: View, after: Draft) -> str:
     )
 
 
-def _sums_reason(view: View, _: Draft) -> str:
-    if view.choices.sums is Sums.DOUBLE:
-        return "Adding every term in double halves the vector width: add short blocks in float, their totals in double."
-    verification = view.evaluation.verification
-    shares = [e.share_of_budget for e in verification.errors if e.share_of_budget is not None] if verification else []
-    spent = f" ({max(shares):.2f} of the tolerance used)" if shares else ""
-    return f"Accuracy has room{spent}: drop the double totals of the sums."
-
-
 def _one_thread_reason(view: View, _: Draft) -> str:
     profile = view.evaluation.profile
     took = f"At {profile.candidate.seconds * 1e6:.0f} us a call, waking" if profile else "Waking"
@@ -146,12 +62,6 @@ def _one_thread_reason(view: View, _: Draft) -> str:
 
 def _has_loops(view: View) -> bool:
     return any(kernel.lane is not None and kernel.scratch for kernel in view.draft.generated.kernels)
-
-
-def _spare_accuracy(view: View) -> bool:
-    verification = view.evaluation.verification
-    errors = verification.errors if verification else ()
-    return all(error.share_of_budget is not None and error.share_of_budget < 0.35 for error in errors)
 
 
 def _short(view: View) -> bool:
@@ -182,18 +92,7 @@ def _chains_move(chains: int) -> Move:
 
 
 MOVES: tuple[Move, ...] = (
-    Move(
-        "fuse",
-        lambda choices: choices._replace(fusion=_wider(choices)),
-        lambda view: 14.0 if view.choices.fusion is not Fusion.ROWS else 0.0,
-        _fuse_reason,
-    ),
-    Move(
-        "fuse_rows",
-        lambda choices: choices._replace(fusion=Fusion.ROWS),
-        lambda view: 13.5 if view.choices.fusion is Fusion.NONE else 0.0,
-        _fuse_reason,
-    ),
+    *FUSING,
     Move(
         "vectorise",
         lambda choices: choices._replace(vector=Vector.SIMD),
@@ -222,19 +121,19 @@ MOVES: tuple[Move, ...] = (
         "scratch",
         lambda choices: choices._replace(reuse=Reuse.KEEP if choices.reuse is Reuse.RECOMPUTE else Reuse.RECOMPUTE),
         lambda view: 7.0 if view.choices.reuse is Reuse.RECOMPUTE else 2.5,
-        _keep_reason,
+        keep_reason,
     ),
     Move(
         "blocked_sums",
         lambda choices: choices._replace(sums=Sums.BLOCKED),
         lambda view: 9.0 if view.choices.sums is Sums.DOUBLE else 0.0,
-        _sums_reason,
+        sums_reason,
     ),
     Move(
         "plain_sums",
         lambda choices: choices._replace(sums=Sums.PLAIN),
-        lambda view: 1.5 if view.choices.sums is Sums.BLOCKED and _spare_accuracy(view) else 0.0,
-        _sums_reason,
+        lambda view: 1.5 if view.choices.sums is Sums.BLOCKED and spare_accuracy(view) else 0.0,
+        sums_reason,
     ),
     Move(
         "one_thread",
@@ -245,17 +144,3 @@ MOVES: tuple[Move, ...] = (
     *[_strip_move(strip) for strip in (64, 128, 512, 1024)],
     *[_chains_move(chains) for chains in (1, 2, 8)],
 )
-
-
-def pointless(move: Move, view: View, after: Draft) -> bool:
-    """Whether a fusion fused nothing: neither fewer loops nor less traffic."""
-    gains = after.passes < view.draft.passes or after.traffic < view.draft.traffic
-    return move.name.startswith("fuse") and not gains
-
-
-def candidates(view: View, weights: dict[str, float]) -> Iterator[Move]:
-    """The moves that apply, the most promising first; `weights` scale the promise and differ by episode."""
-    promised = [(move.promise(view) * weights.get(move.name, 1.0), -place) for place, move in enumerate(MOVES)]
-    for promise, place in sorted(promised, reverse=True):
-        if promise > 0:
-            yield MOVES[-place]
