@@ -107,7 +107,7 @@ class Evaluator:
             artefacts = build.artefacts
             if not all(Path(artefact.path).exists() for artefact in artefacts):
                 artefacts = (await self._build(judging, fresh=True)).artefacts
-            return await self._workers.run("DEVICE", key, job, self._site, *judging, artefacts)
+            return await self._workers.judge(judging.task.task_id, key, job, self._site, *judging, artefacts)
 
         return await self._attempt(step, judging, key, work)
 

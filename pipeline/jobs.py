@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -37,9 +38,17 @@ class Site(NamedTuple):
     judge: JudgeParameters
 
 
+DEVICE_NUMBER = "QUARRY_DEVICE"
+"""Variable in a worker's environment: which of the host's devices it works for."""
+
+
 def device_gate(site: Site) -> Gate:
-    """The gate to the device; its folder is the same for every process on the machine that uses this cache."""
-    folder = site.cache / "device"
+    """The gate to the device; its folder is the same for every process on the machine that uses this device.
+
+    The cores of a machine are one device, however many judges share them.
+    """
+    number = os.environ.get(DEVICE_NUMBER, "0") if site.hardware.kind == "cuda" else "0"
+    folder = site.cache / "device" / f"{site.hardware.kind}-{number}"
     folder.mkdir(parents=True, exist_ok=True)
     return Gate(folder)
 

@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from pydantic import PositiveInt
+
 from pipeline.errors import UserError
 from schemas.record import Record
 
@@ -22,6 +24,8 @@ class Settings(Record):
     """Address of a running Dask scheduler (`QUARRY_SCHEDULER`); null starts local workers."""
     scratch: Path
     """Folder for temporary files (`TMPDIR`)."""
+    simulated_devices: PositiveInt = 1
+    """Judges that share the cores as if they were as many devices (`QUARRY_SIMULATED_DEVICES`): for tests."""
 
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -35,6 +39,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         ledger=ledger,
         scheduler=environment.get("QUARRY_SCHEDULER") or None,
         scratch=scratch.absolute(),
+        simulated_devices=_count("QUARRY_SIMULATED_DEVICES", environment),
     )
 
 
@@ -42,6 +47,13 @@ def _caches(environment: Mapping[str, str]) -> str:
     """The user's cache folder; a relative XDG_CACHE_HOME counts as unset, as its specification demands."""
     named = environment.get("XDG_CACHE_HOME", "")
     return named if Path(named).is_absolute() else "~/.cache"
+
+
+def _count(name: str, environment: Mapping[str, str]) -> int:
+    text = environment.get(name) or "1"
+    if not text.isdecimal() or int(text) < 1:
+        raise UserError(f"{name} is {text!r}: set it to a whole number from 1, or unset it")
+    return int(text)
 
 
 def _absolute(name: str, text: str) -> Path:

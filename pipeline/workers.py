@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import logging
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, ParamSpec, TypeVar, get_args
@@ -16,6 +17,8 @@ from distributed.comm import CommClosedError
 from distributed.scheduler import NoValidWorkerError
 
 from pipeline.errors import InfrastructureFault, UserError
+from pipeline.jobs import DEVICE_NUMBER
+from pipeline.machine import Crew
 from pipeline.settings import Settings
 from sandbox.errors import SandboxFault
 from sandbox.forkserver import KEEP_MEMORY
@@ -24,6 +27,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Resource = Literal["BUILD", "DEVICE"]
 
+ONE_DEVICE = "DEVICE-"
+"""Beside `DEVICE`, a judge offers this with the number of its device. A job that asks for it waits for that judge, also
+while it is being started again."""
 LOST = (KilledWorker, CommClosedError, NoValidWorkerError)
 """What a job ends with when the worker under it is gone."""
 EXHAUSTED = (OSError, MemoryError)
@@ -61,36 +67,67 @@ class Workers:
         self._client = client
         self._address: str = client.scheduler.address
         self._numbers = itertools.count()
+        self._homes: dict[str, str] = {}
+        """Which judge keeps what open: a task's candidates go where its references and expected outputs are."""
+        self._busy: Counter[str] = Counter()
 
     @classmethod
     @asynccontextmanager
-    async def start(cls, settings: Settings, builders: int) -> AsyncIterator[Workers]:
-        """Local workers (`builders` that build, one that judges), or those of the scheduler in the settings.
+    async def start(cls, settings: Settings, crew: Crew) -> AsyncIterator[Workers]:
+        """Local workers, or those of the scheduler in the settings.
 
         Raises `UserError` where that scheduler does not answer.
         """
         for name in LOUD:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         async with contextlib.AsyncExitStack() as stack:
-            environment = {"distributed.nanny.pre-spawn-environ": worker_environment(builders)}
+            environment = {"distributed.nanny.pre-spawn-environ": worker_environment(crew.threads)}
             stack.enter_context(dask.config.set({**CONFIGURATION, **environment}))
             if settings.scheduler is not None:
                 client = await stack.enter_async_context(await _connect(settings.scheduler))
             else:
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="quarry-dask-", dir=settings.scratch))
-                cluster = await stack.enter_async_context(_local(folder, builders))
+                cluster = await stack.enter_async_context(_local(folder, crew))
                 client = await stack.enter_async_context(Client(cluster, asynchronous=True))
-                await client.wait_for_workers(builders + 1)
+                await client.wait_for_workers(crew.builders + len(crew.devices))
             workers = cls(client)
             await workers.check()
             yield workers
 
+    async def judge(self, home: str, key: str, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of a job on a judge: the same for all jobs of one `home` as long as it lives.
+
+        Raises as `run` does.
+        """
+        place = await self._place(home)
+        self._busy[place] += 1
+        try:
+            return await self._submit(place, key, job, args, kwargs)
+        except InfrastructureFault:
+            self._homes.pop(home, None)
+            raise
+        finally:
+            self._busy[place] -= 1
+
     async def run(self, resource: Resource, key: str, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of a job on a worker that offers the resource.
+        """The result of a job on any worker that offers the resource.
 
         Raises `InfrastructureFault` where the worker died, its machine ran out of something or the sandbox failed,
         `UserError` where the scheduler is gone, and what the job raises otherwise.
         """
+        return await self._submit(resource, key, job, args, kwargs)
+
+    async def _place(self, home: str) -> str:
+        """The resource of the judge where a home is, or of the least busy one, which then becomes it."""
+        info: dict[str, Any] = await self._client.scheduler.identity(n_workers=-1)
+        offered = {name for worker in info["workers"].values() for name in worker["resources"]}
+        judges = sorted(name for name in offered if name.startswith(ONE_DEVICE)) or ["DEVICE"]
+        if self._homes.get(home) not in judges:
+            held = Counter(self._homes.values())
+            self._homes[home] = min(judges, key=lambda name: (self._busy[name], held[name]))
+        return self._homes[home]
+
+    async def _submit(self, resource: str, key: str, job: Callable[..., T], args: Any, kwargs: Any) -> T:
         name = f"{key}-{next(self._numbers)}"  # a key that failed once must not answer for the next attempt
         future = self._client.submit(job, *args, **kwargs, resources={resource: 1}, key=name, pure=False)
         try:
@@ -132,15 +169,18 @@ async def _connect(address: str) -> Client:
         ) from error
 
 
-def _local(folder: str, builders: int) -> SpecCluster:
+def _local(folder: str, crew: Crew) -> SpecCluster:
     """A scheduler in this process and one process a worker. Memory is limited in the sandbox, not here."""
 
-    def worker(resource: Resource) -> dict[str, Any]:
+    def worker(resource: Resource, device: int) -> dict[str, Any]:
+        shown = crew.devices[device]
+        environment = {DEVICE_NUMBER: str(device)} | ({"CUDA_VISIBLE_DEVICES": shown} if shown else {})
         return {
             "cls": Nanny,
             "options": {
                 "nthreads": 1,
-                "resources": {resource: 1},
+                "resources": {resource: 1} | ({f"{ONE_DEVICE}{device}": 1} if resource == "DEVICE" else {}),
+                "env": environment,
                 "memory_limit": 0,
                 "local_directory": folder,
                 "dashboard": False,
@@ -148,7 +188,9 @@ def _local(folder: str, builders: int) -> SpecCluster:
             },
         }
 
-    workers = {f"build-{number}": worker("BUILD") for number in range(builders)} | {"judge": worker("DEVICE")}
+    count = len(crew.devices)
+    workers = {f"build-{number}": worker("BUILD", number % count) for number in range(crew.builders)}
+    workers |= {f"judge-{number}": worker("DEVICE", number) for number in range(count)}
     # Without an address of its own the scheduler's web server would listen on all interfaces, dashboard or not.
     places = {"port": 0, "host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     scheduler = {"cls": Scheduler, "options": places}

@@ -13,7 +13,7 @@ from pipeline import jobs, paths
 from pipeline.errors import InfrastructureFault
 from pipeline.jobs import Site
 from pipeline.ledger import Ledger, ledger_key
-from pipeline.machine import device_kind, hardware
+from pipeline.machine import crew, device_kind, hardware
 from pipeline.preflight import preflight
 from pipeline.progress import Progress
 from pipeline.settings import Settings
@@ -61,8 +61,9 @@ def run(parameters: Parameters, settings: Settings) -> None:
 async def _sift(
     tasks: Sequence[Task], site: Site, parameters: Parameters, settings: Settings, ledger: Ledger
 ) -> Sifted:
-    ahead = asyncio.Semaphore(AHEAD * site.hardware.cores)
-    async with Workers.start(settings, builders=site.hardware.cores) as workers:
+    workforce = crew(site.hardware, settings)
+    ahead = asyncio.Semaphore(AHEAD * workforce.builders)
+    async with Workers.start(settings, workforce) as workers:
         with Progress("filter", len(tasks), "task") as progress:
             sieve = Sieve(site, parameters, ledger, workers, progress)
 
@@ -114,7 +115,7 @@ class Sieve:
 
     async def _work(self, task: Task, key: str) -> Baseline | RejectedTask:
         await self._workers.run("BUILD", f"{key}-compile", jobs.compile_baseline, self._site, task)
-        return await self._workers.run("DEVICE", key, jobs.admit, self._site, task, self._parameters.filter)
+        return await self._workers.judge(task.task_id, key, jobs.admit, self._site, task, self._parameters.filter)
 
 
 def _fault(task: Task, error: InfrastructureFault, attempts: int) -> Fault:

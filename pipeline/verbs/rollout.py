@@ -13,6 +13,7 @@ from pipeline import paths
 from pipeline.evaluator import Evaluator, GivenUp
 from pipeline.jobs import Site, device_gate
 from pipeline.ledger import Ledger
+from pipeline.machine import crew
 from pipeline.preflight import preflight
 from pipeline.progress import Progress
 from pipeline.settings import Settings
@@ -41,16 +42,19 @@ class Played(NamedTuple):
 
 
 class Thinker:
-    """Runs policies one at a time, and only while no clock runs: they compute on the cores that are timed."""
+    """Runs policies one at a time; on a CPU, whose cores are what is timed, only while no clock runs."""
 
     def __init__(self, site: Site) -> None:
         self._gate = device_gate(site)
+        self._gated = site.hardware.kind == "cpu"
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="policy")
 
     async def think(self, work: Callable[[], T]) -> T:
         """The result of `work`, computed on the policies' thread."""
 
         def quietly() -> T:
+            if not self._gated:
+                return work()
             with self._gate.work():
                 return work()
 
@@ -85,10 +89,11 @@ async def _play_all(
     """All episodes of all tasks; a few tasks at a time, since the judge keeps each of them open."""
     site = Site(cache=settings.cache, hardware=pairs[0][1].hardware, judge=parameters.judge)
     thinker = Thinker(site)
-    open_tasks = asyncio.Semaphore(parameters.rollout.in_flight)
+    workforce = crew(site.hardware, settings)
+    open_tasks = asyncio.Semaphore(parameters.rollout.in_flight * len(workforce.devices))
     total = len(pairs) * sum(entry.episodes for entry in parameters.rollout.policies)
     try:
-        async with Workers.start(settings, builders=site.hardware.cores) as workers:
+        async with Workers.start(settings, workforce) as workers:
             with Progress("rollout", total, "episode") as progress:
                 evaluator = Evaluator(site, ledger, workers, parameters.rollout.retries)
                 table = Table(parameters, evaluator, thinker, progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -14,8 +15,8 @@ from sandbox.device.cpu import cores
 from sandbox.device.cuda_memory import CudaError, CudaRegion, checked
 from sandbox.device.memory import Region
 from sandbox.device.nvml import Nvml, nvml
+from sandbox.device.toolkit import toolkit
 from sandbox.errors import SandboxFault
-from sandbox.extension.nvcc import toolkit
 from schemas.evaluation import DeviceState
 from schemas.hardware import Hardware
 
@@ -49,7 +50,7 @@ class Cuda(Device):
 
         attribute = driver.CUdevice_attribute
         return Identity(
-            name=checked(driver.cuDeviceGetName(128, self._number)).split(b"\0")[0].decode().strip(),
+            name=_name(self._number),
             architecture=f"sm_{self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)}"
             f"{self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)}",
             units=self._attribute(attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
@@ -122,6 +123,26 @@ class Cuda(Device):
         from cuda.bindings import runtime
 
         return nvml(checked(runtime.cudaDeviceGetPCIBusId(32, 0)).decode().rstrip("\0"))
+
+
+def visible_devices() -> dict[str, str]:
+    """Names of the GPUs that this process is shown, by what `CUDA_VISIBLE_DEVICES` calls them. Opens no context.
+
+    Raises `SandboxFault` where CUDA cannot work.
+    """
+    _device()
+    from cuda.bindings import driver, runtime
+
+    count = int(checked(runtime.cudaGetDeviceCount()))
+    shown = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    names = shown[:count] or [str(number) for number in range(count)]
+    return {name: _name(checked(driver.cuDeviceGet(number))) for number, name in enumerate(names)}
+
+
+def _name(number: Any) -> str:
+    from cuda.bindings import driver
+
+    return str(checked(driver.cuDeviceGetName(128, number)).split(b"\0")[0].decode().strip())
 
 
 def _device() -> Any:

@@ -18,11 +18,11 @@ from typing import Literal, NamedTuple
 from pydantic import TypeAdapter
 from torch.utils import cpp_extension
 
+from sandbox.device.toolkit import toolkit
 from sandbox.errors import SandboxFault
 from sandbox.extension import nvcc
 from sandbox.extension.calls import Call
 from sandbox.extension.flags import Flags, sift
-from sandbox.extension.nvcc import toolkit
 from sandbox.gate import Gate
 from sandbox.limits import Limits
 from sandbox.process import Completed, run

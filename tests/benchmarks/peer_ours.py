@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pipeline import jobs
 from pipeline.evaluator import Evaluator, GivenUp
+from pipeline.machine import crew
 from pipeline.settings import Settings
 from pipeline.workers import Workers
 from sandbox.device import Kind
@@ -113,14 +114,14 @@ async def open_house(kind: Kind, names: Iterable[str], open_tasks: int) -> Async
     """Start workers in folders of their own and run the filter on the named tasks."""
     with site(kind, JudgeParameters()) as (place, ledger, folder):
         settings = Settings(cache=folder, ledger=folder / "ledger.sqlite", scheduler=None, scratch=folder)
-        async with Workers.start(settings, builders=place.hardware.cores) as workers:
+        async with Workers.start(settings, crew(place.hardware, settings)) as workers:
             house = House(place.hardware, Evaluator(place, ledger, workers, RETRIES), open_tasks)
             tasks = {name: task(name, small=kind == "cpu") for name in names}
             start = time.perf_counter()
 
             async def admit(of: Task) -> Baseline | RejectedTask:
                 await workers.run("BUILD", f"{of.task_id}-compile", jobs.compile_baseline, place, of)
-                return await workers.run("DEVICE", of.task_id, jobs.admit, place, of, FILTER)
+                return await workers.judge(of.task_id, of.task_id, jobs.admit, place, of, FILTER)
 
             found = await asyncio.gather(*(admit(of) for of in tasks.values()))
             house.baseline_seconds = time.perf_counter() - start

@@ -10,9 +10,15 @@ import sys
 import time
 from pathlib import Path
 
+from pipeline.machine import Crew
 from pipeline.settings import Settings
 from pipeline.workers import Workers
 from sandbox.errors import SandboxFault
+
+
+def device() -> str | None:
+    """The device that the worker works for."""
+    return os.environ.get("QUARRY_DEVICE")
 
 
 def pid() -> int:
@@ -54,7 +60,7 @@ def work_for_ever(mark: str) -> None:
 async def run_for_ever(folder: Path) -> None:
     """Keep every worker busy. The whole of a process that is then killed."""
     settings = Settings(cache=folder, ledger=folder / "ledger.sqlite", scheduler=None, scratch=folder)
-    async with Workers.start(settings, builders=1) as workers:
+    async with Workers.start(settings, Crew(1, ("",), 2)) as workers:
         await asyncio.gather(
             workers.run("BUILD", "build", work_for_ever, str(folder / "building")),
             workers.run("DEVICE", "device", work_for_ever, str(folder / "judging")),

@@ -18,9 +18,12 @@ import pytest
 from distributed import Scheduler, Worker
 
 from pipeline.errors import InfrastructureFault, UserError
+from pipeline.machine import Crew
 from pipeline.settings import Settings
 from pipeline.workers import Workers
 from tests.pipeline import jobs
+
+ONE = Crew(builders=1, devices=("",), threads=2)
 
 
 def _settings(folder: Path, scheduler: str | None = None) -> Settings:
@@ -34,7 +37,7 @@ def _descendants() -> list[psutil.Process]:
 
 def test_what_goes_wrong_on_a_worker_is_a_fault_and_the_next_job_runs(tmp_path: Path):
     async def session() -> None:
-        async with Workers.start(_settings(tmp_path), builders=1) as workers:
+        async with Workers.start(_settings(tmp_path), ONE) as workers:
             judge = await workers.run("DEVICE", "k", jobs.pid)
             assert len({judge, await workers.run("BUILD", "k", jobs.pid), os.getpid()}) == 3, "builds leave the judge"
             assert await workers.run("BUILD", "k", jobs.child) == "hello\n"
@@ -55,7 +58,7 @@ def test_what_goes_wrong_on_a_worker_is_a_fault_and_the_next_job_runs(tmp_path: 
 
 def test_a_run_that_breaks_off_leaves_no_worker(tmp_path: Path):
     async def session() -> None:
-        async with Workers.start(_settings(tmp_path), builders=1) as workers:
+        async with Workers.start(_settings(tmp_path), ONE) as workers:
             job = asyncio.create_task(workers.run("BUILD", "k", jobs.work_for_ever, str(tmp_path / "mark")))
             await _until(lambda: (tmp_path / "mark").exists())
             assert not job.done()
@@ -101,7 +104,7 @@ async def _cluster(offered: dict[str, int]) -> AsyncIterator[str]:
 
 def test_a_cluster_without_a_judge_is_refused_before_waiting(tmp_path: Path):
     async def session() -> None:
-        async with _cluster({"BUILD": 1}) as address, Workers.start(_settings(tmp_path, address), builders=1):
+        async with _cluster({"BUILD": 1}) as address, Workers.start(_settings(tmp_path, address), ONE):
             pass
 
     with pytest.raises(UserError, match=r"offers the resource DEVICE: start one with `dask worker --resources"):
@@ -112,7 +115,7 @@ def test_a_running_cluster_is_used(tmp_path: Path):
     async def session() -> int:
         async with (
             _cluster({"BUILD": 1, "DEVICE": 1}) as address,
-            Workers.start(_settings(tmp_path, address), builders=1) as workers,
+            Workers.start(_settings(tmp_path, address), ONE) as workers,
         ):
             return await workers.run("DEVICE", "k", jobs.pid)
 
@@ -121,7 +124,7 @@ def test_a_running_cluster_is_used(tmp_path: Path):
 
 def test_an_address_that_is_none_is_told(tmp_path: Path):
     async def session() -> None:
-        async with Workers.start(_settings(tmp_path, "my-cluster"), builders=1):
+        async with Workers.start(_settings(tmp_path, "my-cluster"), ONE):
             pass
 
     with pytest.raises(UserError, match=r"scheduler at my-cluster does not answer .* unset QUARRY_SCHEDULER"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from sandbox.device import toolkit
 from sandbox.errors import SandboxFault
 from sandbox.extension import nvcc
 from sandbox.extension.build import BuildOutcome, build_candidate
@@ -20,7 +21,7 @@ from schemas.candidate import Language, SourceFile
 
 def _toolkit_is_there() -> bool:
     try:
-        nvcc.toolkit()
+        toolkit.toolkit()
     except SandboxFault:
         return False
     return True
@@ -174,11 +175,11 @@ def test_flags_that_reach_beyond_the_code_are_dropped():
 
 
 def test_a_missing_toolkit_is_one_sentence_with_a_remedy(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(nvcc, "PLACES", ())
+    monkeypatch.setattr(toolkit, "PLACES", ())
     monkeypatch.setattr(shutil, "which", lambda _name: None)
-    nvcc.toolkit.cache_clear()
+    toolkit.toolkit.cache_clear()
     try:
         with pytest.raises(SandboxFault, match="`nvcc` is not on PATH; install the CUDA toolkit"):
-            nvcc.toolkit()
+            toolkit.toolkit()
     finally:
-        nvcc.toolkit.cache_clear()
+        toolkit.toolkit.cache_clear()

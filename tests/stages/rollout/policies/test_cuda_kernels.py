@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.device.toolkit import toolkit
 from sandbox.errors import SandboxFault
 from sandbox.extension import nvcc
 from sandbox.extension.compiler import HEADERS
@@ -64,7 +65,7 @@ def test_a_long_fold_is_split_over_many_blocks(candidates, library):
 def test_every_case_compiles_for_a_gpu(tmp_path: Path):
     """Against the slim headers, all in one translation unit, a namespace for each."""
     try:
-        toolkit = nvcc.toolkit()
+        kit = toolkit()
     except SandboxFault as missing:
         pytest.skip(str(missing))
     parts = [
@@ -83,7 +84,7 @@ def test_every_case_compiles_for_a_gpu(tmp_path: Path):
     used = nvcc.usage(ended.stderr)
     assert len(used) >= len(CASES)
     assert not [kernel.name for kernel in used if kernel.spill_store_bytes > 512]
-    assert toolkit.runtime.exists()
+    assert kit.runtime.exists()
 
 
 def test_the_same_task_gives_the_same_cuda():
