@@ -6,7 +6,8 @@ import contextlib
 import itertools
 import logging
 import tempfile
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, ParamSpec, TypeVar, get_args
@@ -70,6 +71,8 @@ class Workers:
         self._homes: dict[str, str] = {}
         """Which judge keeps what open: a task's candidates go where its references and expected outputs are."""
         self._busy: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        """Seconds that jobs ran on the workers, by the job's name."""
 
     @classmethod
     @asynccontextmanager
@@ -129,10 +132,11 @@ class Workers:
 
     async def _submit(self, resource: str, key: str, job: Callable[..., T], args: Any, kwargs: Any) -> T:
         name = f"{key}-{next(self._numbers)}"  # a key that failed once must not answer for the next attempt
-        future = self._client.submit(job, *args, **kwargs, resources={resource: 1}, key=name, pure=False)
+        future = self._client.submit(_timed, job, args, kwargs, resources={resource: 1}, key=name, pure=False)
         try:
-            result: T = await future
-            return result
+            timed: tuple[T, float] = await future
+            self.seconds[job.__name__] += timed[1]
+            return timed[0]
         except SandboxFault as error:
             raise InfrastructureFault(str(error)) from error
         except LOST as error:
@@ -156,6 +160,12 @@ class Workers:
                     f"no worker of {self._address} offers the resource {resource}: "
                     f"start one with `dask worker --resources {resource}=1 --nthreads 1`"
                 )
+
+
+def _timed(job: Callable[..., T], args: Any, kwargs: Any) -> tuple[T, float]:
+    """A job's result, and its seconds on the worker."""
+    start = time.perf_counter()
+    return job(*args, **kwargs), time.perf_counter() - start
 
 
 async def _connect(address: str) -> Client:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import NamedTuple, TypeVar
 
 import typer
@@ -13,7 +15,7 @@ from pipeline import paths
 from pipeline.evaluator import Evaluator, GivenUp
 from pipeline.jobs import Site, device_gate
 from pipeline.ledger import Ledger
-from pipeline.machine import crew
+from pipeline.machine import Crew, crew
 from pipeline.preflight import preflight
 from pipeline.progress import Progress
 from pipeline.settings import Settings
@@ -47,16 +49,20 @@ class Thinker:
     def __init__(self, site: Site) -> None:
         self._gate = device_gate(site)
         self._gated = site.hardware.kind == "cpu"
+        self.seconds = 0.0
+        """Seconds that policies thought, waits for a clock left out."""
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="policy")
 
     async def think(self, work: Callable[[], T]) -> T:
         """The result of `work`, computed on the policies' thread."""
 
         def quietly() -> T:
-            if not self._gated:
-                return work()
-            with self._gate.work():
-                return work()
+            with self._gate.work() if self._gated else nullcontext():
+                start = time.perf_counter()
+                try:
+                    return work()
+                finally:
+                    self.seconds += time.perf_counter() - start
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, quietly)
 
@@ -102,10 +108,22 @@ async def _play_all(
                     async with open_tasks:
                         return await table.play(task, baseline)
 
+                started = time.perf_counter()
                 groups = await asyncio.gather(*(one(task, baseline) for task, baseline in pairs))
+                elapsed = time.perf_counter() - started
+            typer.echo(_where_the_time_went(workers.seconds, thinker.seconds, elapsed, workforce))
     finally:
         thinker.close()
     return [played for group in groups for played in group]
+
+
+def _where_the_time_went(jobs: Mapping[str, float], thinking: float, elapsed: float, crew: Crew) -> str:
+    judging = jobs.get("verify", 0.0) + jobs.get("profile", 0.0)
+    return (
+        f"rollout: {elapsed:.0f} s, judges busy {judging / max(elapsed * len(crew.devices), 1e-9):.0%} of it "
+        f"({jobs.get('verify', 0.0):.0f} s verifying, {jobs.get('profile', 0.0):.0f} s profiling), "
+        f"{jobs.get('build', 0.0):.0f} s of builds on {crew.builders} workers, {thinking:.0f} s of policies"
+    )
 
 
 class Table:
