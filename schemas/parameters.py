@@ -44,7 +44,7 @@ class SynthesizeParameters(Record):
     """How many tasks to compose, and how large."""
 
     seed: NonNegativeInt = 0
-    tasks: PositiveInt = 28
+    tasks: PositiveInt = 26
     operators: tuple[PositiveInt, PositiveInt] = (1, 5)
     """Fewest and most operators in a task."""
     eager_ms: ByDevice[Window] = ByDevice(cpu=(1.1, 2.2), cuda=(0.15, 0.6))

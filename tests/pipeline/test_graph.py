@@ -34,7 +34,7 @@ def both(value: object) -> dict[str, object]:
 
 PARAMETERS = {
     "mine": {"limit": 40},
-    "synthesize": {"tasks": 6, "operators": [1, 3], "eager_ms": both([1.0, 2.0]), "max_tensor_mb": both(8)},
+    "synthesize": {"tasks": 4, "operators": [1, 3], "eager_ms": both([1.0, 2.0]), "max_tensor_mb": both(8)},
     # What is quick and what is steady is not what these tests are about.
     "filter": {"eager_ms": both([0.05, 1000.0]), "draws": 1},
     "judge": {"rounds": both(3), "block_ms": both(2.0), "max_half_width": 1e9, "verify_calls": 6},
@@ -51,8 +51,10 @@ ROLLOUT_TABLES = paths.OUTPUTS["rollout"]
 class Project:
     """A folder with parameters, a ledger and a cache of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, inductor: Path) -> None:
         self.folder = folder
+        (folder / "cache").mkdir()
+        (folder / "cache" / "inductor").symlink_to(inductor)
         Parameters.model_validate(PARAMETERS)
         (folder / "params.yaml").write_text(yaml.safe_dump(PARAMETERS))
         (folder / "data").mkdir()
@@ -91,9 +93,9 @@ class Project:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, inductor: Path) -> Project:
     """A run whose rollout was killed half way, went on, and was taken to the end of the graph."""
-    project = Project(tmp_path_factory.mktemp("project"))
+    project = Project(tmp_path_factory.mktemp("project"), inductor)
     for stage in STAGES[: STAGES.index("rollout")]:
         project.run(stage)
     return project

@@ -115,9 +115,9 @@ ADVERSARIES = {
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory):
+def judge(tmp_path_factory: pytest.TempPathFactory, inductor: Path):
     folder: Path = tmp_path_factory.mktemp("judge")
-    servers = Servers(threads=2, cache=folder)
+    servers = Servers(threads=2, cache=inductor.parent)
     gate = Gate(folder)
     device = open_device("cpu")
     with Judge(PARAMETERS, hardware=device.measure(), device=device, gate=gate, servers=servers) as judge:
