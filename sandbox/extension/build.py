@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
-from pydantic import Field, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
-from sandbox.extension.calls import MAX_CALLS, Call
+from sandbox.extension import nvrtc
+from sandbox.extension.calls import MAX_CALLS, Call, DeviceModule
 from sandbox.extension.compiler import Compiled, Compiler, Route
 from sandbox.extension.diagnostics import own_frames, readable, unknown_to_slim
 from sandbox.forkserver import Ended, ForkServer
@@ -30,11 +31,14 @@ IN_PYTHON = (Language.TRITON, Language.CUPY)
 
 
 class Artefact(Record):
-    """A built extension and the call that it answers."""
+    """A built extension or binary, and the call that it answers."""
 
     call_key: str
     name: str
     path: str
+    kind: Literal["extension", "cubin"] = "extension"
+    names: tuple[tuple[str, str], ...] = ()
+    """Of a binary: template instances with their mangled names."""
 
 
 class BuildOutcome(NamedTuple):
@@ -48,6 +52,7 @@ class Recording(Record):
     """What the recorder wrote: data from a stranger."""
 
     calls: tuple[Call, ...] = Field(max_length=MAX_CALLS)
+    modules: tuple[DeviceModule, ...] = Field(max_length=MAX_CALLS)
     error: str
 
 
@@ -81,10 +86,11 @@ def build_candidate(
         recording = _record(files, server, workspace, limits, gate)
         language = _language(recording, files)
         built = [_compile(compiler, call, deadline_s) for call in recording.calls]
+        built += [_compile_module(compiler, module, deadline_s) for module in recording.modules]
     except Refused as refused:
         return BuildOutcome(_failure(refused, time.monotonic() - started), ())
     reasons = [item.fallback_reason for item in built if item.fallback_reason is not None]
-    route: Literal["slim", "full", "none"] = "none" if not built else "full" if reasons else "slim"
+    route: Literal["slim", "full", "none"] = "none" if not recording.calls else "full" if reasons else "slim"
     report = Build(
         ok=True,
         language=language,
@@ -108,7 +114,8 @@ def _record(
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(file.text)
     note = workspace / "recording.json"
-    child = server.fork("sandbox.extension.recorder:main", {"recording": str(note)}, scratch=code, limits=limits)
+    told: dict[str, JsonValue] = {"recording": str(note), "cupy": Language.CUPY.value in _imported(files)}
+    child = server.fork("sandbox.extension.recorder:main", told, scratch=code, limits=limits)
     ended = child.wait(RECORD_SECONDS, gate)
     if not note.is_file() or note.is_symlink() or note.stat().st_size > RECORDING_BYTES:
         raise Refused(_ended(ended))
@@ -147,6 +154,17 @@ def _compile(compiler: Compiler, call: Call, deadline_s: float) -> Built:
     return Built(_artefact(call, compiled.path), reason, compiled.kernels)
 
 
+def _compile_module(compiler: Compiler, module: DeviceModule, deadline_s: float) -> Built:
+    if compiler.architecture is None:
+        raise Refused("this machine has no CUDA device: write the kernel in C++", Language.CUPY)
+    compiled = compiler.compile_module(module, deadline_s)
+    if compiled.path is None:
+        raise Refused(_explain(compiled, deadline_s), Language.CUPY)
+    names = tuple(nvrtc.read_answer(compiled.path.parent).names.items())
+    artefact = Artefact(call_key=module.key, name="module", path=str(compiled.path), kind="cubin", names=names)
+    return Built(artefact, None, compiled.kernels)
+
+
 def _artefact(call: Call, path: Path) -> Artefact:
     return Artefact(call_key=call.key, name=call.name, path=str(path))
 
@@ -167,8 +185,13 @@ def _language(recording: Recording, files: Sequence[SourceFile]) -> Language:
         return Language.CUDA
     if recording.calls:
         return Language.CPP
-    imported = {name for file in files for name in IMPORT.findall(file.text)}
-    return next((language for language in IN_PYTHON if language.value in imported), Language.PYTHON)
+    if recording.modules:
+        return Language.CUPY
+    return next((language for language in IN_PYTHON if language.value in _imported(files)), Language.PYTHON)
+
+
+def _imported(files: Sequence[SourceFile]) -> set[str]:
+    return {name for file in files for name in IMPORT.findall(file.text)}
 
 
 def _failure(refused: Refused, seconds: float) -> Build:

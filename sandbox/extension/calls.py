@@ -55,6 +55,28 @@ class Call(Record):
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+class DeviceModule(Record):
+    """Device code that a candidate gives to CuPy as text (`RawKernel`, `RawModule`)."""
+
+    code: str = Field(max_length=MAX_TEXT)
+    options: tuple[str, ...] = Field(max_length=128)
+    names: tuple[str, ...] = Field(max_length=64)
+    """Template instances that it wants by name (`name_expressions`)."""
+
+    @property
+    def key(self) -> str:
+        """Identifies the module: equal code with equal options is compiled once."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def device_module(code: object, options: object, names: object) -> DeviceModule:
+    """The module that arguments of `RawKernel` or `RawModule` stand for. Raises `ValueError` for no text."""
+    if not isinstance(code, str):
+        raise ValueError("a module of CuPy without source text cannot be built")
+    return DeviceModule(code=code, options=_strings(options), names=_strings(names))
+
+
 def inline_call(arguments: Mapping[str, Any]) -> Call:
     """The call that keyword arguments of `load_inline` stand for."""
     functions = arguments.get("functions")

@@ -20,8 +20,8 @@ from torch.utils import cpp_extension
 
 from sandbox.device.toolkit import toolkit
 from sandbox.errors import SandboxFault
-from sandbox.extension import nvcc
-from sandbox.extension.calls import Call
+from sandbox.extension import nvcc, nvrtc
+from sandbox.extension.calls import Call, DeviceModule
 from sandbox.extension.flags import Flags, sift
 from sandbox.gate import Gate
 from sandbox.limits import Limits
@@ -95,6 +95,32 @@ class Compiler:
             (made / KERNELS).write_bytes(USAGES.dump_json(device.kernels))
             _put(made, target)
         return Compiled(library, ended, device.kernels)
+
+    def compile_module(self, module: DeviceModule, deadline_s: float) -> Compiled:
+        """A module of device code as a binary for the architecture, from the cache if it was built before.
+
+        Raises `SandboxFault` where NVRTC cannot be used.
+        """
+        architecture = self.architecture or ""
+        key = hashlib.sha256(f"{module.key} {build_version()} {architecture}".encode()).hexdigest()[:32]
+        target = self._cache / f"module-{key}"
+        if target.exists():
+            return Compiled(target / nvrtc.BINARY, None, _read_kernels(target))
+        with tempfile.TemporaryDirectory(prefix="quarry-compile-") as folder:
+            made = Path(folder) / "made"
+            made.mkdir()
+            nvrtc.write_request(
+                made, nvrtc.Request(module=module, architecture=architecture, includes=_toolkit_includes())
+            )
+            ended = self._run(nvrtc.command(), made, deadline_s, "slim")
+            if (ended.kind, ended.code) == ("exited", 2):
+                raise SandboxFault(ended.stderr.strip()[:500])
+            if _failed(ended):
+                return Compiled(None, ended._replace(stderr=nvcc.without_usage(ended.stderr)))
+            kernels = nvcc.usage(ended.stderr)
+            (made / KERNELS).write_bytes(USAGES.dump_json(kernels))
+            _put(made, target)
+        return Compiled(target / nvrtc.BINARY, ended, kernels)
 
     def _objects(self, call: Call, folder: Path, deadline_s: float, route: Route) -> Compiled:
         """Compile the device sources to objects beside them: the kernels in them, or how the first failure ended."""
@@ -198,6 +224,14 @@ def _torch_libraries(kind: str) -> list[str]:
     folders = cpp_extension.library_paths()
     names = ["c10", "torch", "torch_cpu", "torch_python", *(("c10_cuda", "torch_cuda") if kind == "cuda" else ())]
     return [part for f in folders for part in (f"-L{f}", f"-Wl,-rpath,{f}")] + [f"-l{name}" for name in names]
+
+
+def _toolkit_includes() -> tuple[str, ...]:
+    """The toolkit's headers (`cuda_fp16.h`), where there is one: NVRTC itself does without."""
+    try:
+        return (str(toolkit().include),)
+    except SandboxFault:
+        return ()
 
 
 def _failed(ended: Completed) -> bool:

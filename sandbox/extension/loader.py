@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from sandbox.extension.calls import Call
-from sandbox.extension.patch import replace_builders
+from sandbox.extension.calls import Call, DeviceModule
+from sandbox.extension.patch import replace_builders, replace_cupy
 
 
 def install(artefacts: list[dict[str, Any]]) -> None:
@@ -18,6 +19,8 @@ def install(artefacts: list[dict[str, Any]]) -> None:
     A call that nothing was built for raises `RuntimeError`: building happens before, never here.
     """
     built = {artefact["call_key"]: artefact for artefact in artefacts}
+    if any(artefact["kind"] == "cubin" for artefact in artefacts):
+        _install_modules(built)
 
     def answer(call: Call) -> ModuleType:
         if call.key not in built:
@@ -25,6 +28,21 @@ def install(artefacts: list[dict[str, Any]]) -> None:
         return _load(call.name, built[call.key]["path"])
 
     replace_builders(answer)
+
+
+def _install_modules(built: dict[str, dict[str, Any]]) -> None:
+    """Have CuPy load the binaries that were compiled from a candidate's texts."""
+    import cupy
+
+    load = cupy.RawModule
+
+    def answer(module: DeviceModule) -> Callable[[str], Any]:
+        if module.key not in built:
+            raise RuntimeError("this module of CuPy was not built: it differs from what was asked for first")
+        binary, names = load(path=built[module.key]["path"]), dict(built[module.key]["names"])
+        return lambda name: binary.get_function(names.get(name, name))
+
+    replace_cupy(answer)
 
 
 def _load(name: str, path: str) -> ModuleType:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import ValidationError
 from torch.utils import cpp_extension
 
-from sandbox.extension.calls import Call, file_call, inline_call
+from sandbox.extension.calls import Call, DeviceModule, device_module, file_call, inline_call
 
 
 def replace_builders(answer: Callable[[Call], ModuleType]) -> None:
@@ -28,6 +29,45 @@ def replace_builders(answer: Callable[[Call], ModuleType]) -> None:
         return answer(_understood(file_call, files.bind(*args, **kwargs).arguments, Path.cwd()))
 
     cpp_extension.load_inline, cpp_extension.load = load_inline, load
+
+
+def replace_cupy(answer: Callable[[DeviceModule], Callable[[str], Any]]) -> None:
+    """Have `cupy.RawKernel` and `cupy.RawModule` take their kernels, by name, from what `answer` gives.
+
+    Where CuPy is not installed, a stand-in takes its place: enough to import a module that only launches later.
+    """
+    try:
+        import cupy
+    except ImportError:
+        cupy = StandIn("cupy")
+        sys.modules["cupy"] = cupy
+
+    def raw_kernel(code: object, name: str, options: object = (), *_: object, **__: object) -> Any:
+        return answer(device_module(code, options, ()))(name)
+
+    class RawModule:
+        """As CuPy's, from source text only."""
+
+        def __init__(self, code: object = None, options: object = (), **arguments: object) -> None:
+            self.get_function = answer(device_module(code, options, arguments.get("name_expressions")))
+
+        def compile(self, *_: object, **__: object) -> None:
+            """Done before."""
+
+    cupy.RawKernel, cupy.RawModule = raw_kernel, RawModule
+
+
+class StandIn(ModuleType):
+    """Stands for a module or a function of it that is not there."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn(f"{self.__name__}.{name}")
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Say so when it is used."""
+        raise RuntimeError(f"{self.__name__} was called while the module was being imported")
 
 
 def _understood(read: Callable[..., Call], *arguments: Any) -> Call:

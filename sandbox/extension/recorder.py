@@ -6,27 +6,15 @@ import importlib.util
 import json
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
-from sandbox.extension.calls import Call
-from sandbox.extension.patch import replace_builders
+from sandbox.extension.calls import Call, DeviceModule
+from sandbox.extension.patch import StandIn, replace_builders, replace_cupy
 
 RECORDING = "recording.json"
-
-
-class Placeholder(ModuleType):
-    """Stands for an extension that has not been built."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-
-        def unbuilt(*_args: object, **_kwargs: object) -> NoReturn:
-            raise RuntimeError(f"{self.__name__}.{name} was called while the module was being imported")
-
-        return unbuilt
 
 
 def main(payload: dict[str, Any], _fds: list[int]) -> None:
@@ -35,18 +23,29 @@ def main(payload: dict[str, Any], _fds: list[int]) -> None:
     Writes what was noted to `payload["recording"]`, whatever happens; an error of the module is part of it.
     """
     calls: list[Call] = []
+    modules: list[DeviceModule] = []
 
     def note(call: Call) -> ModuleType:
         calls.append(call)
-        return Placeholder(call.name)
+        return StandIn(call.name)
+
+    def note_module(module: DeviceModule) -> Callable[[str], StandIn]:
+        modules.append(module)
+        return StandIn
 
     replace_builders(note)
+    if payload["cupy"]:
+        replace_cupy(note_module)
     error = ""
     try:
         _import(Path("model_new.py"))
     except BaseException:
         error = traceback.format_exc()
-    recording = {"calls": [call.model_dump(mode="json") for call in calls], "error": error}
+    recording = {
+        "calls": [call.model_dump(mode="json") for call in calls],
+        "modules": [module.model_dump(mode="json") for module in modules],
+        "error": error,
+    }
     Path(payload["recording"]).write_text(json.dumps(recording))
 
 
