@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import gc
 import threading
 
-# CPython before 3.11.8 counts the recursion of syntax trees for all threads together, and fails when two threads parse.
+# CPython before 3.11.8 counts the recursion of syntax trees for the whole process, and fails when one is parsed while
+# another is: by a second thread, or by a finalizer that the collector runs in between (printing a traceback parses).
 _PARSING = threading.Lock()
 
 
@@ -17,4 +19,10 @@ def parse(source: str) -> ast.Module:
 
     """
     with _PARSING:
-        return ast.parse(source)
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return ast.parse(source)
+        finally:
+            if collecting:
+                gc.enable()

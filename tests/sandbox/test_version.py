@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import time
 from collections.abc import Iterator
@@ -15,10 +16,11 @@ from sandbox.version import code_hash
 
 @pytest.fixture
 def eager_switching() -> Iterator[None]:
-    """Threads change places often, inside of C code that allocates too."""
+    """Threads change places often, inside of C code that allocates too, and finalizers parse."""
 
     def pause(*_: object) -> None:
         time.sleep(0.0001)
+        ast.parse("def f(x):\n    return [x, (x + 1) * 2]\n")
 
     thresholds = gc.get_threshold()
     gc.callbacks.append(pause)
