@@ -113,7 +113,14 @@ def _pids(folder: Path, count: int) -> list[int]:
 
 def _assert_gone(pids: list[int]) -> None:
     for _ in range(500):
-        if not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in pids):
+        if not any(_runs(pid) for pid in pids):
             return
         time.sleep(0.01)
     raise AssertionError(f"still running: {pids}")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != "zombie"
+    except psutil.NoSuchProcess:  # it may go between two looks
+        return False
